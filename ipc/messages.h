@@ -425,10 +425,10 @@ struct msg_open_memory {
 };
 _Static_assert(sizeof(struct msg_open_memory) == 8, "wire");
 
-/* The answer to OPEN_MEMORY: the descriptor of /proc/TGID/mem, read-only. Without it, `error` is the
- * errno. ENOBUFS means that too many descriptors wait for the worker, which may ask again; ESRCH that the process has ended or
- * executes another program, or that the manager has not allowed it. A request that comes before the
- * manager's permission is answered after it. */
+/* The answer to OPEN_MEMORY: the descriptor of /proc/TGID/mem, read-only. Without it, `error` is
+ * the errno. ENOBUFS means that too many descriptors wait for the worker, which may ask again;
+ * ESRCH that the process has ended or executes another program, or that the manager has not allowed
+ * it. A request that comes before the manager's permission is answered after it. */
 struct msg_memory {
 	uint32_t tgid;
 	uint32_t exec_generation;

@@ -17,6 +17,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 #include "ipc/fd_passing.h"
 
 enum {
@@ -139,6 +143,10 @@ static struct shared_start *shared_start_new(size_t bytes)
 		munmap(memory, mapped);
 		return NULL;
 	}
+#ifdef __SANITIZE_ADDRESS__
+	/* A helper that was given up there has left its functions' locals marked. */
+	__asan_unpoison_memory_region(memory, mapped);
+#endif
 	struct shared_start *start = (void *)(memory + GUARD_BYTES + HELPER_STACK_BYTES);
 	start->mapped = mapped;
 	return start;

@@ -66,7 +66,7 @@ const struct sandbox_policy worker_strict_policy = {
     .no_landlock = true, /* a process under Landlock may not access processes outside of it */
     .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
 		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_MAP) | DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
-		   DESCRIPTOR_BIT(DESCRIPTOR_FILE),
+		   DESCRIPTOR_BIT(DESCRIPTOR_FILE) | DESCRIPTOR_BIT(DESCRIPTOR_HELPER),
     .peers = ROLE_BIT(ROLE_CONTROL) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_MANAGER) |
 	     ROLE_BIT(ROLE_OPENER) | ROLE_BIT(ROLE_EXPORTER),
     .map_types = 1ull << BPF_MAP_TYPE_ARRAY | 1ull << BPF_MAP_TYPE_RINGBUF,

@@ -24,8 +24,9 @@ KINDS = {
     "helper of worker": {"socket:unix", "null"} | PROC,
 }
 # Children of a role: their names, and how many there are. They are what the role is, but have no descriptor of it, only one socket.
-# The worker starts its helper when it needs one.
-HELPERS = {"opener": ("bulkhead-symh", {2}), "manager": ("bulkhead-mgrh", {2, 3}), "worker": ("bulkhead-symwh", {0, 1})}
+# The worker starts its helpers when it needs them.
+HELPERS = {"bulkhead-symh": ("opener", {2}), "bulkhead-mgrh": ("manager", {2, 3}), "bulkhead-symwh": ("worker", {0, 1}), "bulkhead-symwm": ("worker", {0, 1})}
+SHARES = "bulkhead-symwm"  # it has all of its role's memory (role/process_work.h)
 SHARED_MEMORY = re.compile(r"^\S+ ...s .*", re.MULTILINE)  # a line of /proc/PID/maps
 
 
@@ -142,14 +143,15 @@ class Roles(lib.Case):
                             faults.append(f"{role}: thread {tid} differs")
             helpers = dict.fromkeys(HELPERS, 0)
             for pid, (parent, comm, executable) in lib.bulkhead_processes().items():
-                role = next((r for r, (name, _) in HELPERS.items() if (parent, comm) == (roles[r], name)), None)
-                if role:
+                role, _ = HELPERS.get(comm, (None, None))
+                if role and parent == roles[role]:
                     faults += self.look(f"helper of {role}", pid, internet_inodes(pid), inherited)[1]
-                    faults += [f"helper of {role} shares memory: {line}" for line in SHARED_MEMORY.findall(lib.read(f"/proc/{pid}/maps") or "")]
-                    helpers[role] += 1
+                    if comm != SHARES:
+                        faults += [f"helper of {role} shares memory: {line}" for line in SHARED_MEMORY.findall(lib.read(f"/proc/{pid}/maps") or "")]
+                    helpers[comm] += 1
                 elif pid != process.pid and pid not in roles.values() and os.path.basename(executable) != "bulkhead":
                     faults.append(f"another process: {pid} {comm} {executable}, CapEff {(lib.proc_status(pid) or {}).get('CapEff')}")
-            if any(helpers[role] not in counts for role, (_, counts) in HELPERS.items()):
+            if any(helpers[name] not in counts for name, (_, counts) in HELPERS.items()):
                 faults.append(f"helpers: {helpers}")
             process.send_signal(signal.SIGINT)
             recording = self.finish(process)

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bpf/shared.h"
 #include "common/clock.h"
 #include "common/time_units.h"
 #include "role/export_stats.h"
@@ -300,6 +301,24 @@ static struct packet packet_otlp(struct packet p)
 	return p;
 }
 
+/* Each manager gives ids after those of the one before, and does not start when half of them are
+ * used. Long before that, the table of modules is emptied. */
+static void forget_modules(int fd)
+{
+	const uint32_t count = 1u << BH_MODULES_BITS;
+	const size_t bytes = count * sizeof(struct bh_module);
+	struct bh_module *modules = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	bool any_high = false;
+
+	if (modules == MAP_FAILED)
+		fail("map of modules");
+	for (uint32_t i = 0; i < count; i++)
+		any_high |= modules[i].id > BH_MODULE_ID_MAX / 4;
+	for (uint32_t i = 0; any_high && i < count; i++)
+		modules[i].id = 0;
+	munmap(modules, bytes);
+}
+
 /* The maps of the real loader for a role. */
 static struct packet packet_maps(const struct session *s, struct packet p)
 {
@@ -307,6 +326,8 @@ static struct packet packet_maps(const struct session *s, struct packet p)
 
 	p.payload = &s->maps->text[role];
 	memcpy(p.fds, s->maps->fds[role], sizeof(s->maps->fds[role]));
+	if (role == ROLE_MANAGER)
+		forget_modules(p.fds[1]);
 	return p;
 }
 

@@ -116,7 +116,8 @@ Test(open_memory, an_address_without_a_file_is_refused)
 	cr_expect_eq(open_file_memory(&own), -ENOENT);
 }
 
-/* Starts a child that has the mappings of this process; `said` becomes readable when it has them no longer. */
+/* Starts a child that has the mappings of this process; `said` becomes readable when it has them no
+ * longer. */
 static pid_t start_child(int *said)
 {
 	int ends[2];

@@ -191,14 +191,17 @@ enum {
 static bool slow;
 static unsigned int attempts[SLOW_PROCESSES]; /* by pid */
 
-enum runtime_attachment_result __real_runtime_attachment_try(struct runtime_attachment *a, struct process_work *work,
+enum runtime_attachment_result __real_runtime_attachment_try(struct runtime_attachment *a,
+							     struct process_work *work,
 							     struct runtime_stats *stats,
 							     uint64_t since_ns, uint64_t now_ns);
-enum runtime_attachment_result __wrap_runtime_attachment_try(struct runtime_attachment *a, struct process_work *work,
+enum runtime_attachment_result __wrap_runtime_attachment_try(struct runtime_attachment *a,
+							     struct process_work *work,
 							     struct runtime_stats *stats,
 							     uint64_t since_ns, uint64_t now_ns);
 
-enum runtime_attachment_result __wrap_runtime_attachment_try(struct runtime_attachment *a, struct process_work *work,
+enum runtime_attachment_result __wrap_runtime_attachment_try(struct runtime_attachment *a,
+							     struct process_work *work,
 							     struct runtime_stats *stats,
 							     uint64_t since_ns, uint64_t now_ns)
 {
