@@ -45,8 +45,7 @@ struct helper {
 	void *context;
 	int fd;	      /* the role's end of the socket; -1: there is none */
 	pid_t pid;    /* 0: there is none */
-	void *memory; /* the stack of a helper that shares the role's memory, and what belongs to it
-		       */
+	void *memory; /* of a helper that shares the role's: its stack, and what goes with it */
 	pid_t left[HELPERS_LEFT_MAX];
 	void *left_memory[HELPERS_LEFT_MAX];
 	unsigned int left_count;

@@ -22,7 +22,7 @@
  *
  * Example: process 42 replaces a mapping of a file that a FUSE server does not write, so its lock
  * is taken for ever, while the worker's helper reads the name of a function. 100 ms later the
- * worker drops the helper, logs that, and forgets what it knew about the runtime of 42. The next
+ * worker drops the helper, logs that, and drops what it knew about the runtime of 42. The next
  * work is done by a new helper.
  */
 #ifndef ROLE_PROCESS_WORK_H

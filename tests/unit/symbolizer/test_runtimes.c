@@ -191,14 +191,7 @@ enum {
 static bool slow;
 static unsigned int attempts[SLOW_PROCESSES]; /* by pid */
 
-enum runtime_attachment_result __real_runtime_attachment_try(struct runtime_attachment *a,
-							     struct process_work *work,
-							     struct runtime_stats *stats,
-							     uint64_t since_ns, uint64_t now_ns);
-enum runtime_attachment_result __wrap_runtime_attachment_try(struct runtime_attachment *a,
-							     struct process_work *work,
-							     struct runtime_stats *stats,
-							     uint64_t since_ns, uint64_t now_ns);
+__typeof__(runtime_attachment_try) __real_runtime_attachment_try, __wrap_runtime_attachment_try;
 
 enum runtime_attachment_result __wrap_runtime_attachment_try(struct runtime_attachment *a,
 							     struct process_work *work,
@@ -284,12 +277,8 @@ Test(runtimes, all_attempts_have_a_share_of_the_time)
 
 static uint32_t slow_to_name; /* a pid */
 
-int __real_runtime_attachment_symbolize(struct runtime_attachment *a, struct process_work *work,
-					bool readable, const struct memory_copies *copies,
-					const uint64_t *words, struct named_frames *frames);
-int __wrap_runtime_attachment_symbolize(struct runtime_attachment *a, struct process_work *work,
-					bool readable, const struct memory_copies *copies,
-					const uint64_t *words, struct named_frames *frames);
+__typeof__(runtime_attachment_symbolize) __real_runtime_attachment_symbolize,
+    __wrap_runtime_attachment_symbolize;
 
 int __wrap_runtime_attachment_symbolize(struct runtime_attachment *a, struct process_work *work,
 					bool readable, const struct memory_copies *copies,
