@@ -94,7 +94,12 @@ struct runtime_process {
 	struct runtime_refusal refusal; /* set when attach returns -ENOTSUP */
 };
 
-/* The operations of a runtime. File and memory may hold any bytes. No operation may block. */
+/*
+ * The operations of a runtime. File and memory may hold any bytes. No operation may block. A helper
+ * that shares the worker's memory calls `attach` and `symbolize` (role/process_work.h). It has none
+ * of the worker's descriptors, and cannot log: these two only read memory, by memory_read(), and
+ * only change what belongs to the process.
+ */
 struct runtime_ops {
 	/* Its frames stand for labels and not for functions. One whose labels cannot be read is
 	 * left out. */
