@@ -29,10 +29,18 @@ enum {
 	STOP_POLL_MS = 1,
 };
 
+static void on_end(void *helper, uint32_t events)
+{
+	(void)events;
+	helper_drop(helper);
+}
+
 void helper_init(struct helper *helper, struct loop *loop, loop_fn on_answer, void *context)
 {
-	*helper =
-	    (struct helper){.loop = loop, .on_answer = on_answer, .context = context, .fd = -1};
+	*helper = (struct helper){.loop = loop,
+				  .on_answer = on_answer ? on_answer : on_end,
+				  .context = on_answer ? context : helper,
+				  .fd = -1};
 }
 
 /* Keeps of the role's descriptors only standard input and output, which are /dev/null, and the

@@ -52,7 +52,8 @@ struct helper {
 };
 
 /* Sets up a role without a helper. The loop calls `on_answer` with `context` while a helper's
- * socket can be read, and when the helper has ended. */
+ * socket can be read, and when the helper has ended. NULL: answers are read where they are waited
+ * for, and a helper that has ended otherwise is dropped. */
 void helper_init(struct helper *helper, struct loop *loop, loop_fn on_answer, void *context);
 
 /* Starts a helper that stays as long as the role: the caller watches it, and it is not replaced.

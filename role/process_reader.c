@@ -55,20 +55,11 @@ static void serve(int socket, void *context)
 
 /* --- the role --- */
 
-/* Answers are read where they are asked for; this is only called when the helper has ended. */
-static void on_end(void *context, uint32_t events)
-{
-	struct process_reader *reader = context;
-
-	(void)events;
-	helper_drop(&reader->helper);
-}
-
 void process_reader_init(struct process_reader *reader, struct loop *loop, const char *name,
 			 struct work_page *page)
 {
 	*reader = (struct process_reader){.name = name, .page = page};
-	helper_init(&reader->helper, loop, on_end, reader);
+	helper_init(&reader->helper, loop, NULL, NULL);
 }
 
 int process_reader_start(struct process_reader *reader)
@@ -108,7 +99,7 @@ static ssize_t receive(const struct helper *helper, struct answer *answer)
 				  &truncated);
 }
 
-/* Has the helper read at most PIECE_BYTES. Returns as process_reader_read_apart(), and adds how
+/* Has the helper read at most PIECE_BYTES. Returns as read_apart(), and adds how
  * long it has waited for the process. */
 static ssize_t read_piece(struct process_reader *reader, int fd, const struct request *request,
 			  uint8_t *buffer, uint64_t *waited_ns)
@@ -132,8 +123,9 @@ static ssize_t read_piece(struct process_reader *reader, int fd, const struct re
 	return (ssize_t)answer.result;
 }
 
-ssize_t process_reader_read_apart(struct process_reader *reader, int fd, uint64_t offset,
-				  void *buffer, size_t size)
+/* Has the helper read. Returns as process_reader_read(), or -EAGAIN if there is no helper. */
+static ssize_t read_apart(struct process_reader *reader, int fd, uint64_t offset, void *buffer,
+			  size_t size)
 {
 	uint64_t waited_ns = 0;
 	size_t done = 0;
@@ -162,8 +154,7 @@ ssize_t process_reader_read_apart(struct process_reader *reader, int fd, uint64_
 ssize_t process_reader_read(struct process_reader *reader, int fd, uint64_t offset, void *buffer,
 			    size_t size)
 {
-	const ssize_t n =
-	    reader ? process_reader_read_apart(reader, fd, offset, buffer, size) : -EAGAIN;
+	const ssize_t n = reader ? read_apart(reader, fd, offset, buffer, size) : -EAGAIN;
 
 	return n == -EAGAIN ? file_read_fully_at(fd, offset, buffer, size) : n;
 }

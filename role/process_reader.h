@@ -41,15 +41,11 @@ void process_reader_init(struct process_reader *reader, struct loop *loop, const
 /* Starts the helper before it is needed. Returns 0 or a negative errno. */
 int process_reader_start(struct process_reader *reader);
 
-/* Has the helper read `size` bytes at `offset` of a file of the process in the work page. Returns
- * the number of bytes, less than `size` at the end of the file; -ETIMEDOUT if the process is left
- * alone from now on; -EAGAIN if there is no helper, because too many hang; or the negative errno of
- * pread(2). */
-ssize_t process_reader_read_apart(struct process_reader *reader, int fd, uint64_t offset,
-				  void *buffer, size_t size);
-
-/* Does the same, but reads without a helper if there is none: who makes helpers hang must not cost
- * others what is hardly ever waited for. `reader` may be NULL: then there never is one. */
+/* Has the helper read `size` bytes at `offset` of a file of the process in the work page. If there
+ * is no helper, because too many hang, or `reader` is NULL, this reads itself: who makes helpers
+ * hang must not cost others what is hardly ever waited for. Returns the number of bytes, less than
+ * `size` at the end of the file; -ETIMEDOUT if the process is left alone from now on; or the
+ * negative errno of pread(2). */
 ssize_t process_reader_read(struct process_reader *reader, int fd, uint64_t offset, void *buffer,
 			    size_t size);
 

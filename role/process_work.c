@@ -4,15 +4,14 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
+#include "common/process_memory.h"
 #include "common/time_units.h"
 #include "common/work_time.h"
 #include "ipc/fd_passing.h"
@@ -43,16 +42,6 @@ struct process_work_desk {
 
 /* --- reading, in the helper --- */
 
-static ssize_t read_memory(int fd, pid_t pid, uint64_t address, void *buffer, size_t length)
-{
-	const struct iovec local = {.iov_base = buffer, .iov_len = length};
-	const struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = length};
-	const ssize_t n = fd < 0 ? process_vm_readv(pid, &local, 1, &remote, 1, 0)
-				 : pread(fd, buffer, length, (off_t)address);
-
-	return n < 0 ? -errno : n;
-}
-
 /* Counts the time for which the last read has waited. */
 static void count_wait(struct process_work_desk *desk)
 {
@@ -71,14 +60,14 @@ ssize_t process_work_read(struct process_work *work, int fd, pid_t pid, uint64_t
 	uint32_t reading = DESK_READING;
 
 	if (!work->is_apart)
-		return read_memory(fd, pid, address, buffer, length);
+		return process_memory_read(fd, pid, address, buffer, length);
 	if (desk->waited_ns > PATIENCE_MS * NS_PER_MS)
 		return -ETIMEDOUT;
 	length = length < PIECE_BYTES ? length : PIECE_BYTES;
 	desk->at.began_ns = clock_monotonic_ns();
 	__atomic_store_n(&desk->reads, desk->reads + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&desk->state, DESK_READING, __ATOMIC_RELEASE);
-	const ssize_t n = read_memory(desk->fd, pid, address, desk->bytes, length);
+	const ssize_t n = process_memory_read(desk->fd, pid, address, desk->bytes, length);
 	if (!__atomic_compare_exchange_n(&desk->state, &reading, DESK_WORKING, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		_exit(0);
@@ -119,20 +108,11 @@ static void serve(int socket, void *argument)
 
 /* --- the role --- */
 
-/* Answers are read where they are waited for; this is only called when the helper has ended. */
-static void on_end(void *context, uint32_t events)
-{
-	struct process_work *work = context;
-
-	(void)events;
-	helper_drop(&work->helper);
-}
-
 void process_work_init(struct process_work *work, struct loop *loop, const char *name,
 		       struct work_page *page)
 {
 	*work = (struct process_work){.name = name, .page = page};
-	helper_init(&work->helper, loop, on_end, work);
+	helper_init(&work->helper, loop, NULL, NULL);
 }
 
 void process_work_stop(struct process_work *work)
@@ -153,8 +133,8 @@ uint64_t process_work_take_used_ns(struct process_work *work)
 	return used_ns;
 }
 
-/* Starts the work. Returns 0 or a negative errno. */
-static int begin(struct process_work *work, void (*run)(void *context), void *context, int fd)
+/* Starts the work. Returns false if there is no helper. */
+static bool begin(struct process_work *work, void (*run)(void *context), void *context, int fd)
 {
 	int r = -EPIPE;
 
@@ -165,7 +145,7 @@ static int begin(struct process_work *work, void (*run)(void *context), void *co
 			work->desk = helper_start_sharing(&work->helper, work->name, serve,
 							  sizeof(*work->desk));
 		if (!work->desk)
-			return -errno;
+			return false;
 		work->desk->run = run;
 		work->desk->context = context;
 		work->desk->waited_ns = 0;
@@ -176,7 +156,7 @@ static int begin(struct process_work *work, void (*run)(void *context), void *co
 			helper_drop(&work->helper);
 		}
 	}
-	return r;
+	return r == 0;
 }
 
 /* Waits until the work is done. Returns 0; or -ETIMEDOUT if the helper was given up. */
@@ -218,15 +198,11 @@ static int finish(struct process_work *work)
 
 int process_work_run(struct process_work *work, void (*run)(void *context), void *context, int fd)
 {
-	int r = work ? begin(work, run, context, fd) : -EAGAIN;
-
-	if (r == -EAGAIN) {
+	if (!work || !begin(work, run, context, fd)) {
 		run(context);
 		return 0;
 	}
-	if (r < 0)
-		return r;
-	r = finish(work);
+	const int r = finish(work);
 	work->is_apart = false;
 	if (r < 0)
 		patience_leave_alone(work->page, &work->logged_ns);

@@ -50,15 +50,14 @@ void process_work_init(struct process_work *work, struct loop *loop, const char 
 		       struct work_page *page);
 
 /* Has the helper call `run` with `context`, which reads memory by process_work_read() only, and
- * waits for its end. `fd` is the descriptor of the memory, which stays the caller's, or -1. If too
- * many helpers hang already because of others, the role does the work itself: the process is worth
- * that risk. It also does if `work` is NULL. Returns 0; -ETIMEDOUT if the helper was given up, and
- * what `run` uses is lost; or the negative errno for which the work was not begun. */
+ * waits for its end. `fd` is the descriptor of the memory, which stays the caller's, or -1. If
+ * there is no helper, most likely because too many hang already because of others, the role does
+ * the work itself: the process is worth that risk. It also does if `work` is NULL. Returns 0, or
+ * -ETIMEDOUT if the helper was given up, and what `run` uses is lost. */
 int process_work_run(struct process_work *work, void (*run)(void *context), void *context, int fd);
 
-/* Called by `run`: reads up to `length` bytes of memory at `address`, of the process `pid` if there
- * is no descriptor. Returns how many, 0 if the address space no longer exists, -ETIMEDOUT if the
- * work has waited for too long in all, or another negative errno. */
+/* Called by `run`: reads as process_memory_read(), but also returns -ETIMEDOUT: the work has waited
+ * for too long in all. */
 ssize_t process_work_read(struct process_work *work, int fd, pid_t pid, uint64_t address,
 			  void *buffer, size_t length);
 

@@ -3,11 +3,11 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "bpf/shared.h"
 #include "common/cursor.h"
+#include "common/process_memory.h"
 
 enum {
 	STRING_PIECE = 64, /* bytes per read of a string: most names fit */
@@ -27,12 +27,7 @@ static ssize_t read_some(struct memory *memory, uint64_t address, void *buffer, 
 {
 	if (memory->read)
 		return memory->read(memory->read_context, memory, address, buffer, length);
-	const struct iovec local = {.iov_base = buffer, .iov_len = length};
-	const struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = length};
-	const ssize_t n = memory->fd < 0 ? process_vm_readv(memory->pid, &local, 1, &remote, 1, 0)
-					 : pread(memory->fd, buffer, length, (off_t)address);
-
-	return n < 0 ? -errno : n;
+	return process_memory_read(memory->fd, memory->pid, address, buffer, length);
 }
 
 /* Reads from the part of the copy that contains all of these bytes. */

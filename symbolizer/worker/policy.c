@@ -19,28 +19,21 @@ static const cap_value_t none[] = {-1};
  */
 static const cap_value_t strict_capabilities[] = {CAP_SYS_PTRACE, -1};
 
-/* pread64: for /proc/PID/environ and mem the kernel checks who opens them, not who reads them. */
+/* pread64: for /proc/PID/environ and mem the kernel checks who opens them, not who reads them. Two
+ * helpers wait for what a process can make wait: one reads files of /proc (role/process_reader.h),
+ * the other one memory (role/process_work.h). */
 #define WORKER_SYSCALLS                                                                            \
 	POLICY_LOOP_SYSCALLS, ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),      \
 	    POLICY_WORK_TIME, POLICY_SHARED_MAPPINGS, POLICY_LISTENER_SYSCALLS,                    \
 	    ALLOW(pread64, "symbol tables, kallsyms, files of /proc: read and never mapped"),      \
-	    ALLOW(fstat, "size of files received")
-
-/* Two helpers wait for what a process can make wait: one reads files of /proc
- * (role/process_reader.h), the other one memory (role/process_work.h). */
-#define HELPERS_SYSCALLS                                                                           \
-	POLICY_HELPER_SYSCALLS,                                                                    \
+	    ALLOW(fstat, "size of files received"), POLICY_HELPER_SYSCALLS,                        \
 	    ALLOW_IF(clone, SCMP_A0_64(SCMP_CMP_EQ, CLONE_VM | SIGCHLD),                           \
 		     "start a helper that shares the role's memory, and nothing else")
 
-static const struct sandbox_syscall syscalls[] = {
-    WORKER_SYSCALLS,
-    HELPERS_SYSCALLS,
-};
+static const struct sandbox_syscall syscalls[] = {WORKER_SYSCALLS};
 
 static const struct sandbox_syscall strict_syscalls[] = {
     WORKER_SYSCALLS,
-    HELPERS_SYSCALLS,
     ALLOW(process_vm_readv, "memory of processes with a language runtime"),
 };
 

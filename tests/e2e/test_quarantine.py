@@ -50,22 +50,26 @@ class Quarantine(AgentCase):
         process.stdout.close()
 
     @staticmethod
-    def is_left_alone(server, pid):
-        return any("[Python: process left alone]" in sample.frames for sample in
-                   otlp_decode.folded([s for s in samples_of(server, 0) if s["resource"].get("process.pid") == pid]))
+    def samples_of_process(server, pid, since=0):
+        return [s for s in samples_of(server, since) if s["resource"].get("process.pid") == pid]
+
+    def is_left_alone(self, server, pid, since=0):
+        return any("[Python: process left alone]" in sample.frames for sample in otlp_decode.folded(self.samples_of_process(server, pid, since)))
+
+    def check_others(self, server, program, since):
+        """The samples of a well-behaved program since then are right."""
+        def found():
+            return self.samples_of_process(server, program.pid, since)
+        self.wait_for("samples of others", lambda: sum(map(otlp_decode.count, found())) > 100)
+        self.assertEqual(lib.compare(otlp_decode.folded(found()), program.expectation, 0.99, 100), [])
 
     def check_helper(self, settings):
         with scripted.Server() as server, lib.Program("recursion", 28) as program, self.agent(server, {"agent.watchdog": "5s", **settings}) as running:
             attacker = self.start_attack()
             self.wait_for("a helper that is given up", lambda: f"{GIVEN_UP}: pid={attacker} " in running.said())
             since = len(server.calls)
-
-            def of(pid):
-                return [s for s in samples_of(server, since) if s["resource"].get("process.pid") == pid]
-            self.wait_for("samples of others", lambda: sum(map(otlp_decode.count, of(program.pid))) > 100)
-            self.assertEqual(lib.compare(otlp_decode.folded(of(program.pid)), program.expectation, 0.99, 100), [])
-            left_alone = [sample for sample in otlp_decode.folded(of(attacker)) if "[Python: process left alone]" in sample.frames]
-            self.assertTrue(left_alone, otlp_decode.folded(of(attacker)))
+            self.check_others(server, program, since)
+            self.assertTrue(self.is_left_alone(server, attacker, since), otlp_decode.folded(self.samples_of_process(server, attacker, since)))
             self.assertNotIn(HANGS, running.said())
             self.assertEqual(running.status()["roles"]["worker"]["restarts"], 0)
             self.assertEqual(running.stop()["lost"], 0)
@@ -87,12 +91,7 @@ class Quarantine(AgentCase):
             self.wait_for("a worker that hangs", lambda: HANGS in running.said())
             left_alone = f"which is left alone for a time: pid={attacker} "
             self.wait_for("a worker that leaves the process alone", lambda: left_alone in running.said())
-            before = len(server.calls)
-
-            def others():
-                return [s for s in samples_of(server, before) if s["resource"].get("process.pid") == program.pid]
-            self.wait_for("samples of others", lambda: sum(map(otlp_decode.count, others())) > 100)
-            self.assertEqual(lib.compare(otlp_decode.folded(others()), program.expectation, 0.99, 100), [])
+            self.check_others(server, program, len(server.calls))
             # Only when its time is over may the process cause the next hang.
             since = time_of(running.said(), left_alone)
             self.wait_for("ten seconds to pass", lambda: seconds_between(since, time.time()) > 10)

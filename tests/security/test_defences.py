@@ -39,7 +39,7 @@ DEFENCES = {
     "memory is only for the program that was allowed": ("symbolizer/opener/memory_permits.c",
                                                         "permit && permit->allowed.exec_generation == request->exec_generation ? permit", "permit ? permit",
                                                         "opener_memory_permits"),
-    "who may have to wait for memory is not the worker": ("role/process_work.c", "work ? begin(work, run, context, fd) : -EAGAIN", "-EAGAIN + (fd & 0)", "process_work"),
+    "who may have to wait for memory is not the worker": ("role/process_work.c", "!work || !begin(work, run, context, fd)", "true || !begin(work, run, context, fd)", "process_work"),
     "many short waits end the work": ("role/process_work.c", "desk->waited_ns > PATIENCE_MS * NS_PER_MS", "false", "process_work"),
     "a helper that was given up touches nothing": ("role/process_work.c", "desk->bytes, length)", "buffer, length)", "process_work"),
     "an answer that comes late is not that of the next request": ("exporter/delivery/connector.c", "answer.sequence != connector->sequence", "false",
