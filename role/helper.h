@@ -12,14 +12,10 @@
  * neither a connection to another role nor the pipe to which log lines go. Only a few of those may
  * be left; then none is started until one of them has ended.
  *
- * A helper may also share the role's memory, and so work on what the role has there. Then only one
- * of the two may work at a time, as after vfork(2), because both have the same thread-local
- * storage. What it was changing when it was killed is lost.
- *
  * Who uses this: the opener opens what belongs to others (symbolizer/opener/lane.h); the manager
  * parses files (unwinder-mgr/table_builds.h); the manager and the worker read what a process can
- * make them wait for (role/process_reader.h, role/process_work.h); the exporter of an agent lets
- * one connect to a Unix socket (exporter/delivery/connector.h).
+ * make them wait for (role/process_reader.h); the exporter of an agent lets one connect to a Unix
+ * socket (exporter/delivery/connector.h).
  *
  * Example: the opener starts bulkhead-symh, pid 7. It hangs. helper_drop() kills it and closes the
  * socket; pid 7 is left, and helper_start() starts pid 8. When 7 has ended, helper_collect() takes
@@ -35,25 +31,20 @@
 
 enum {
 	HELPERS_LEFT_MAX = 4, /* helpers that were killed and have not ended */
-	/* The stack of a helper that shares the role's memory. */
-	HELPER_STACK_BYTES = 512 << 10,
 };
 
 struct helper {
 	struct loop *loop; /* of the role */
 	loop_fn on_answer; /* called when the socket can be read, or the helper has ended */
 	void *context;
-	int fd;	      /* the role's end of the socket; -1: there is none */
-	pid_t pid;    /* 0: there is none */
-	void *memory; /* of a helper that shares the role's: its stack, and what goes with it */
+	int fd;	   /* the role's end of the socket; -1: there is none */
+	pid_t pid; /* 0: there is none */
 	pid_t left[HELPERS_LEFT_MAX];
-	void *left_memory[HELPERS_LEFT_MAX];
 	unsigned int left_count;
 };
 
 /* Sets up a role without a helper. The loop calls `on_answer` with `context` while a helper's
- * socket can be read, and when the helper has ended. NULL: answers are read where they are waited
- * for, and a helper that has ended otherwise is dropped. */
+ * socket can be read, and when the helper has ended. */
 void helper_init(struct helper *helper, struct loop *loop, loop_fn on_answer, void *context);
 
 /* Starts a helper that stays as long as the role: the caller watches it, and it is not replaced.
@@ -67,12 +58,6 @@ int helper_fork(const char *name, void (*serve)(int socket, void *argument), voi
  * negative errno. */
 int helper_start(struct helper *helper, const char *name, void (*serve)(int socket, void *argument),
 		 void *argument);
-
-/* Starts a helper that shares the role's memory. `serve` is called with `bytes` bytes of zeros,
- * aligned to 16, which belong to this helper and stay until it has ended. Returns their address, or
- * NULL: errno is EAGAIN if too many are left. */
-void *helper_start_sharing(struct helper *helper, const char *name,
-			   void (*serve)(int socket, void *argument), size_t bytes);
 
 /* Sends a request with a descriptor, which stays the caller's. The helper may have ended while it
  * had nothing to do: then the request goes to a new one. Returns 0, a negative errno of

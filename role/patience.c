@@ -9,7 +9,6 @@
 #include "common/time_units.h"
 
 enum {
-	WAIT_MS = 10,
 	LATE_MS = 3,
 	LONGEST_MS = 1000, /* of all parts */
 	LOG_EVERY_S = 60,
@@ -22,16 +21,22 @@ struct patience patience_begin(void)
 	return (struct patience){.began_ns = now_ns, .now_ns = now_ns};
 }
 
+void patience_count(struct patience *patience)
+{
+	const uint64_t before_ns = patience->now_ns;
+
+	patience->now_ns = clock_monotonic_ns();
+	if (patience->now_ns - before_ns < (PATIENCE_PART_MS + LATE_MS) * NS_PER_MS)
+		patience->counted_ns += patience->now_ns - before_ns;
+}
+
 bool patience_wait(struct patience *patience, int fd)
 {
 	struct pollfd wait = {.fd = fd, .events = POLLIN};
-	const uint64_t before_ns = patience->now_ns;
 
-	if (poll(&wait, 1, WAIT_MS) > 0)
+	if (poll(&wait, 1, PATIENCE_PART_MS) > 0)
 		return true;
-	patience->now_ns = clock_monotonic_ns();
-	if (patience->now_ns - before_ns < (WAIT_MS + LATE_MS) * NS_PER_MS)
-		patience->counted_ns += patience->now_ns - before_ns;
+	patience_count(patience);
 	return false;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a role waits for a helper that may have to wait for somebody else's process, and what
- * becomes of a process that made it wait too long.
+ * How long somebody who reads may have to wait for a process, and what becomes of a process that
+ * makes its readers wait too long.
  *
- * How this works: a helper has 100 ms. On an overloaded machine it is the CPU that it waits for,
- * and so does the role. So the role wakes up every 10 ms, and a part of the wait after which it
- * woke up too late does not count; but after a second it waits no longer.
+ * How this works: a reader has 100 ms. On an overloaded machine it is the CPU that it waits for,
+ * and so does who waits for it. So the latter wakes up every 10 ms, and a part of the wait after
+ * which it woke up too late does not count; but after a second it waits no longer.
  */
 #ifndef ROLE_PATIENCE_H
 #define ROLE_PATIENCE_H
@@ -17,6 +17,7 @@
 
 enum {
 	PATIENCE_MS = 100, /* a page from a disk takes up to some tens of milliseconds */
+	PATIENCE_PART_MS = 10,
 };
 
 struct patience {
@@ -25,6 +26,9 @@ struct patience {
 };
 
 struct patience patience_begin(void);
+
+/* Counts the part of the time that has passed since the last one. */
+void patience_count(struct patience *patience);
 
 /* Waits a part of the time for `fd`. Returns whether it can be read. */
 bool patience_wait(struct patience *patience, int fd);

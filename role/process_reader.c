@@ -55,11 +55,20 @@ static void serve(int socket, void *context)
 
 /* --- the role --- */
 
+/* Answers are read where they are asked for; this is only called when the helper has ended. */
+static void on_end(void *context, uint32_t events)
+{
+	struct process_reader *reader = context;
+
+	(void)events;
+	helper_drop(&reader->helper);
+}
+
 void process_reader_init(struct process_reader *reader, struct loop *loop, const char *name,
 			 struct work_page *page)
 {
 	*reader = (struct process_reader){.name = name, .page = page};
-	helper_init(&reader->helper, loop, NULL, NULL);
+	helper_init(&reader->helper, loop, on_end, reader);
 }
 
 int process_reader_start(struct process_reader *reader)

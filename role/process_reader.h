@@ -11,8 +11,8 @@
  * does not answer in time (role/patience.h) it is dropped, and the process is left alone for a
  * time, as if the role itself had hung (role/work_page.h).
  *
- * A request costs some ten microseconds. Who reads memory in thousands of small pieces has a helper
- * do all of the work (role/process_work.h).
+ * A request costs some ten microseconds. Who reads memory in thousands of small pieces reads
+ * itself, and is watched (role/process_work.h).
  *
  * Example: process 42 keeps its environment in a file of a FUSE server that does not answer. The
  * helper of the worker hangs. After 100 ms the worker drops it, and shows no service name for 42.

@@ -24,8 +24,9 @@
  * used.
  *
  * Reading may have to wait for ever: for a page that is in a file system that does not answer, or
- * for the lock of the address space, which the process itself can hold. So the worker lets a helper
- * read (role/process_work.h), and leaves the process alone if that does not come back.
+ * for the lock of the address space, which the process itself can hold. The worker gives up an
+ * operation that does not come back from a read (role/process_work.h), and leaves the process
+ * alone.
  */
 #ifndef SYMBOLIZER_RUNTIME_MEMORY_H
 #define SYMBOLIZER_RUNTIME_MEMORY_H

@@ -95,10 +95,9 @@ struct runtime_process {
 };
 
 /*
- * The operations of a runtime. File and memory may hold any bytes. No operation may block. A helper
- * that shares the worker's memory calls `attach` and `symbolize` (role/process_work.h). It has none
- * of the worker's descriptors, and cannot log: these two only read memory, by memory_read(), and
- * only change what belongs to the process.
+ * The operations of a runtime. File and memory may hold any bytes. No operation may block, except
+ * for memory_read(): if that does not come back, `attach` or `symbolize` is given up at that place
+ * (role/process_work.h). So these two only change what belongs to the process.
  */
 struct runtime_ops {
 	/* Its frames stand for labels and not for functions. One whose labels cannot be read is

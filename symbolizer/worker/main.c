@@ -27,6 +27,6 @@ int main(int argc, char **argv)
 	loop_set_tick(&worker.role.loop, TURN_TICK_MS, turn_on_tick, &worker);
 	status = loop_run(&worker.role.loop);
 	process_reader_stop(&worker.reader);
-	process_work_stop(&worker.memory_work);
+	process_work_end(&worker.memory_work);
 	return status;
 }

@@ -200,8 +200,8 @@ void managed_processes_sampled(struct managed_processes *processes, uint32_t tgi
 
 /* --- processes --- */
 
-static ssize_t read_apart(void *work, const struct memory *memory, uint64_t address, void *buffer,
-			  size_t length)
+static ssize_t read_watched(void *work, const struct memory *memory, uint64_t address, void *buffer,
+			    size_t length)
 {
 	return process_work_read(work, memory->fd, memory->pid, address, buffer, length);
 }
@@ -303,7 +303,7 @@ static struct managed_process *process_new(struct managed_processes *processes,
 	process->tgid = mapped->tgid;
 	process->memory = (struct memory){.fd = -1,
 					  .pid = (pid_t)mapped->tgid,
-					  .read = read_apart,
+					  .read = read_watched,
 					  .read_context = processes->work};
 	processes->count++;
 	return process;

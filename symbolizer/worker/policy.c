@@ -3,11 +3,11 @@
 
 #include <fcntl.h>
 #include <linux/bpf.h>
-#include <sched.h>
-#include <signal.h>
 
 #include "common/base_policy.h"
 #include "role/helper.h"
+#include "role/process_work.h"
+#include "role/process_work_flags.h"
 #include "symbolizer/worker/limits.h"
 
 static const cap_value_t none[] = {-1};
@@ -19,16 +19,17 @@ static const cap_value_t none[] = {-1};
  */
 static const cap_value_t strict_capabilities[] = {CAP_SYS_PTRACE, -1};
 
-/* pread64: for /proc/PID/environ and mem the kernel checks who opens them, not who reads them. Two
- * helpers wait for what a process can make wait: one reads files of /proc (role/process_reader.h),
- * the other one memory (role/process_work.h). */
+/* pread64: for /proc/PID/environ and mem the kernel checks who opens them, not who reads them. A
+ * process can make its readers wait: a helper reads files of /proc (role/process_reader.h), and
+ * while memory is read, a second thread is ready to go on (role/process_work.h). */
 #define WORKER_SYSCALLS                                                                            \
 	POLICY_LOOP_SYSCALLS, ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),      \
 	    POLICY_WORK_TIME, POLICY_SHARED_MAPPINGS, POLICY_LISTENER_SYSCALLS,                    \
 	    ALLOW(pread64, "symbol tables, kallsyms, files of /proc: read and never mapped"),      \
 	    ALLOW(fstat, "size of files received"), POLICY_HELPER_SYSCALLS,                        \
-	    ALLOW_IF(clone, SCMP_A0_64(SCMP_CMP_EQ, CLONE_VM | SIGCHLD),                           \
-		     "start a helper that shares the role's memory, and nothing else")
+	    ALLOW_IF(clone, SCMP_A0_64(SCMP_CMP_EQ, PROCESS_WORK_THREAD_FLAGS),                    \
+		     "start a thread that goes on if this one waits for a process"),               \
+	    ALLOW(rt_sigprocmask, "change to another stack, with swapcontext(3)")
 
 static const struct sandbox_syscall syscalls[] = {WORKER_SYSCALLS};
 
@@ -44,7 +45,7 @@ enum {
 	FILES_MAX = LIMIT_MODULES + LIMIT_RUNTIME_PROCESSES + LIMIT_DEBUG_FILES + LIMIT_JIT_MAPS +
 		    3 * LIMIT_IDENTITY_REQUESTS + 128,
 	MEMORY_BYTES_MAX = 256 << 20,
-	PROCESSES_MAX = 1 + 2 * (1 + HELPERS_LEFT_MAX), /* itself, helpers, and those that hang */
+	THREADS_MAX = PROCESS_WORK_THREADS_MAX + 1 + HELPERS_LEFT_MAX, /* with helpers that hang */
 };
 
 const struct sandbox_policy worker_strict_policy = {
@@ -55,7 +56,7 @@ const struct sandbox_policy worker_strict_policy = {
     .syscall_count = sizeof(strict_syscalls) / sizeof(strict_syscalls[0]),
     .files_max = FILES_MAX,
     .memory_bytes_max = MEMORY_BYTES_MAX,
-    .threads_max = PROCESSES_MAX,
+    .threads_max = THREADS_MAX,
     .no_landlock = true, /* a process under Landlock may not access processes outside of it */
     .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
 		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_MAP) | DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
@@ -73,7 +74,7 @@ const struct sandbox_policy worker_policy = {
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
     .files_max = FILES_MAX,
     .memory_bytes_max = MEMORY_BYTES_MAX,
-    .threads_max = PROCESSES_MAX,
+    .threads_max = THREADS_MAX,
     .strict = &worker_strict_policy,
     .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
 		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_MAP) | DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |

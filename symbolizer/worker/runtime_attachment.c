@@ -159,15 +159,15 @@ static void symbolize(void *context)
 	o->result = o->process->ops->symbolize(o->process, o->words, o->frames);
 }
 
-/* Lets a helper do this. Returns the result. If the helper was given up, what the runtime knows of
- * the process may be half changed, and is not even freed. */
-static int do_apart(struct runtime_attachment *a, struct process_work *work,
-		    void (*run)(void *context), struct operation *operation)
+/* Does this, and returns the result. If it was given up, what the runtime knows of the process may
+ * be half changed, and is not even freed. */
+static int do_watched(struct runtime_attachment *a, struct process_work *work,
+		      void (*run)(void *context), struct operation *operation)
 {
 	struct runtime_process *process = &a->process;
 
 	operation->process = process;
-	const int r = process_work_run(work, run, operation, process->memory->fd);
+	const int r = process_work_run(work, run, operation);
 	if (r == 0)
 		return operation->result;
 	if (r == -ETIMEDOUT) {
@@ -200,7 +200,7 @@ enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment 
 
 	a->tried = true;
 	memory_allow(a->process.memory, a->reads, ATTACH_BYTES);
-	int r = do_apart(a, work, attach, &operation);
+	int r = do_watched(a, work, attach, &operation);
 	const bool ran_out = !a->process.memory->reads_left && a->reads < ATTACH_READS_MAX;
 	if (ran_out) {
 		a->reads *= ATTACH_READS_GROWTH;
@@ -249,7 +249,7 @@ int runtime_attachment_symbolize(struct runtime_attachment *a, struct process_wo
 		return -ECANCELED;
 	if (readable) {
 		memory_allow(memory, FRAME_READS, FRAME_BYTES);
-		r = do_apart(a, work, symbolize, &operation);
+		r = do_watched(a, work, symbolize, &operation);
 	}
 	/* It is left alone from now on. */
 	if (r < 0 && memory->timed_out)

@@ -14,9 +14,8 @@
  * added meanwhile.
  * - If the process is not ready yet, the attempt is repeated later.
  * - If the runtime cannot be used, the attachment is REFUSED: it is never due again.
- * - What reads memory is done by a helper (role/process_work.h). If that is given up, what the
- * runtime knew of the process is LOST. Its ranges stay published, its frames have no names, and it
- * is due again.
+ * - What reads memory is watched (role/process_work.h). If it is given up, what the runtime knew of
+ * the process is LOST. Its ranges stay published, its frames have no names, and it is due again.
  *
  * Example: python3.11 was executed 3 ms ago. The first attempt finds no interpreter state
  * (-EAGAIN), so the attachment stays WANTED and is due 5 ms later. The second attempt succeeds: the
@@ -104,7 +103,7 @@ uint64_t runtime_attachment_needed_ns(const struct runtime_attachment *attachmen
 
 /* Attaches, or refreshes what was attached. `since_ns` is the time when the process was first
  * seen with its current program, and `now_ns` the present (both CLOCK_MONOTONIC).
- * Refusals are counted in `stats`. `work` does what reads memory (process_work_run()). */
+ * Refusals are counted in `stats`. `work` does what reads memory. */
 enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment *attachment,
 						      struct process_work *work,
 						      struct runtime_stats *stats,

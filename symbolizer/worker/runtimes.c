@@ -348,9 +348,6 @@ static void process_spend(struct worker *worker, struct managed_process *process
 	uint64_t passed_ns, own_ns;
 
 	work_time_end(begin, &passed_ns, &own_ns);
-	const uint64_t helper_ns = process_work_take_used_ns(&worker->memory_work);
-	if (helper_ns)
-		own_ns = helper_ns;
 	if (bpf_ring_waiting_bytes(&worker->ring) < worker->ring.bytes / RING_PART)
 		passed_ns = own_ns;
 	time_part_spend(&process->time, &worker->runtimes->time, passed_ns, own_ns);

@@ -210,13 +210,12 @@ static void turn_end(struct worker *worker)
 	turn_send_status(worker);
 }
 
-/* Ends a worker of an agent that has lacked memory for long. The next one may have more. */
+/* Ends a worker that has lacked memory for long. The next one may have more. */
 static void turn_check_memory(struct worker *worker)
 {
 	const uint64_t lost = worker->losses.lost[LOSS_WORKER_MEMORY];
 
-	if (!worker->role.agent ||
-	    !memory_shortage_lasts(&worker->shortage, lost, clock_monotonic_ns()))
+	if (!memory_shortage_lasts(&worker->shortage, lost, clock_monotonic_ns()))
 		return;
 	log_error("no memory for samples for %d s; restarting: lost=%llu", LIMIT_SHORTAGE_MS / 1000,
 		  (unsigned long long)lost);
@@ -230,7 +229,6 @@ void turn_on_tick(void *context, uint32_t events)
 
 	(void)events;
 	process_reader_tick(&worker->reader);
-	process_work_tick(&worker->memory_work);
 	runtimes_tick(worker);
 	jit_maps_tick(worker);
 	turn_check_ready(worker);

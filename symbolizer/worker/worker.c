@@ -36,8 +36,7 @@ int worker_init(struct worker *worker, bool keep_batches)
 	jit_maps_init(&worker->jit_maps);
 	process_reader_init(&worker->reader, &worker->role.loop, "bulkhead-symwh",
 			    worker->role.work_page);
-	process_work_init(&worker->memory_work, &worker->role.loop, "bulkhead-symwm",
-			  worker->role.work_page);
+	process_work_init(&worker->memory_work, worker->role.work_page);
 	worker->modules.work_page = worker->role.work_page;
 	worker->waiting = (struct time_share){.percent = LIMIT_ANNOUNCEMENTS_TIME_PERCENT,
 					      .most_ns = LIMIT_ANNOUNCEMENTS_TIME_MS * NS_PER_MS};
@@ -59,7 +58,6 @@ void worker_fini(struct worker *worker)
 	identity_free(worker);
 	runtimes_free(worker);
 	process_reader_stop(&worker->reader);
-	process_work_stop(&worker->memory_work);
 	modules_fini(&worker->modules);
 	jit_maps_free(&worker->jit_maps);
 	processes_fini(&worker->processes);

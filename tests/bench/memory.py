@@ -9,7 +9,6 @@ import lib
 import measure
 
 NAME = "memory"
-SHARES = "bulkhead-symwm"  # the name of a helper with the memory of its role (role/process_work.h)
 HZ = 20
 MIB = 1 << 20
 SLAB_BYTES = 2 << 20  # BH_SLAB_BYTES
@@ -27,11 +26,9 @@ def bpf_bytes(recording, manager_sizes):
 
 
 def with_helpers(pid):
-    """The memory of a role and of its helpers, except for one that shares that of the role."""
+    """The memory of a role and of its helpers."""
     total = measure.memory(pid)
     for helper in lib.read(f"/proc/{pid}/task/{pid}/children").split():
-        if lib.read(f"/proc/{helper}/comm").strip() == SHARES:
-            continue
         of_helper = measure.memory(int(helper))
         total |= {key: total[key] + of_helper[key] for key in ("rss", "pss", "private")}
     return total

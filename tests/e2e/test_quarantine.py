@@ -16,8 +16,8 @@ from test_agent import AgentCase, samples_of
 DAY = 86400
 WORKER = lib.ROLES["worker"]
 GIVEN_UP = "memory or mappings of a process could not be read in time; the process is left alone for a time"
-HELPERS_LEFT_MAX = 4  # of role/helper.h
-HANGS = f"a role did not answer within agent.watchdog; it is killed and restarted: role={WORKER}"
+THREADS_MAX = 5  # of role/process_work.h
+HANGS = f"a role did not answer in time; it is killed and restarted: role={WORKER}"
 
 
 def time_of(log, text):
@@ -63,10 +63,10 @@ class Quarantine(AgentCase):
         self.wait_for("samples of others", lambda: sum(map(otlp_decode.count, found())) > 100)
         self.assertEqual(lib.compare(otlp_decode.folded(found()), program.expectation, 0.99, 100), [])
 
-    def check_helper(self, settings):
+    def check_thread(self, settings):
         with scripted.Server() as server, lib.Program("recursion", 28) as program, self.agent(server, {"agent.watchdog": "5s", **settings}) as running:
             attacker = self.start_attack()
-            self.wait_for("a helper that is given up", lambda: f"{GIVEN_UP}: pid={attacker} " in running.said())
+            self.wait_for("work that is given up", lambda: f"{GIVEN_UP}: pid={attacker} " in running.said())
             since = len(server.calls)
             self.check_others(server, program, since)
             self.assertTrue(self.is_left_alone(server, attacker, since), otlp_decode.folded(self.samples_of_process(server, attacker, since)))
@@ -75,16 +75,16 @@ class Quarantine(AgentCase):
             self.assertEqual(running.stop()["lost"], 0)
 
     def test_memory_in_a_file_system_that_does_not_answer(self):
-        """A helper reads the page, so the worker goes on. Without it the worker hangs, even if it is killed."""
-        self.check_helper({})
+        """Another thread goes on. Without it the worker hangs, even if it is killed."""
+        self.check_thread({})
 
     def test_the_same_in_strict_mode(self):
-        self.check_helper({"runtimes.strict_memory": "true"})
+        self.check_thread({"runtimes.strict_memory": "true"})
 
     def test_worker_that_hangs_in_the_memory_of_a_process(self):
-        """More helpers hang than there may be, so the worker itself reads. Without the quarantine each worker hangs there again."""
+        """More threads hang than there may be, and the last one is the worker. Without the quarantine each worker hangs there again."""
         with scripted.Server() as server, lib.Program("recursion", 28) as program, self.agent(server, {"agent.watchdog": "5s"}) as running:
-            for _ in range(HELPERS_LEFT_MAX):
+            for _ in range(THREADS_MAX - 1):
                 attacker = self.start_attack(containers.wrapper(self, secrets.token_hex(32)))
                 self.wait_for("samples that say that the process is left alone", lambda: self.is_left_alone(server, attacker))
             attacker = self.start_attack(containers.wrapper(self, secrets.token_hex(32)))

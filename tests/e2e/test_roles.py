@@ -25,8 +25,7 @@ KINDS = {
 }
 # Children of a role: their names, and how many there are. They are what the role is, but have no descriptor of it, only one socket.
 # The worker starts its helpers when it needs them.
-HELPERS = {"bulkhead-symh": ("opener", {2}), "bulkhead-mgrh": ("manager", {2, 3}), "bulkhead-symwh": ("worker", {0, 1}), "bulkhead-symwm": ("worker", {0, 1})}
-SHARES = "bulkhead-symwm"  # it has all of its role's memory (role/process_work.h)
+HELPERS = {"bulkhead-symh": ("opener", {2}), "bulkhead-mgrh": ("manager", {2, 3}), "bulkhead-symwh": ("worker", {0, 1})}
 SHARED_MEMORY = re.compile(r"^\S+ ...s .*", re.MULTILINE)  # a line of /proc/PID/maps
 
 
@@ -146,8 +145,7 @@ class Roles(lib.Case):
                 role, _ = HELPERS.get(comm, (None, None))
                 if role and parent == roles[role]:
                     faults += self.look(f"helper of {role}", pid, internet_inodes(pid), inherited)[1]
-                    if comm != SHARES:
-                        faults += [f"helper of {role} shares memory: {line}" for line in SHARED_MEMORY.findall(lib.read(f"/proc/{pid}/maps") or "")]
+                    faults += [f"helper of {role} shares memory: {line}" for line in SHARED_MEMORY.findall(lib.read(f"/proc/{pid}/maps") or "")]
                     helpers[comm] += 1
                 elif pid != process.pid and pid not in roles.values() and os.path.basename(executable) != "bulkhead":
                     faults.append(f"another process: {pid} {comm} {executable}, CapEff {(lib.proc_status(pid) or {}).get('CapEff')}")

@@ -121,8 +121,7 @@ class TakenOver(lib.Case):
         found = {pid: comm for pid, (parent, comm, _) in lib.processes().items() if comm in test_roles.HELPERS and parent in roles}
         for name, (_, counts) in test_roles.HELPERS.items():
             self.assertIn(list(found.values()).count(name), counts)
-        # What is done in the helper that shares its role's memory would be done in the role, too, which has the same rights.
-        helpers = {pid: test_roles.HELPERS[comm][0] for pid, comm in found.items() if comm != test_roles.SHARES}
+        helpers = {pid: test_roles.HELPERS[comm][0] for pid, comm in found.items()}
         control, = self.run_taken_over("control").values()
         proven = {name for name, outcome in control.items() if outcome == "works"}
         for name, outcome in control.items():

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "parse/v8_builtins.h"
@@ -17,9 +16,8 @@ static struct other_process *current;
 
 ssize_t __real_pread(int fd, void *buffer, size_t length, off_t offset);
 ssize_t __wrap_pread(int fd, void *buffer, size_t length, off_t offset);
-ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count,
-				const struct iovec *remote, unsigned long remote_count,
-				unsigned long flags);
+ssize_t __wrap_process_memory_read(int fd, pid_t pid, uint64_t address, void *buffer,
+				   size_t length);
 int __real_runtime_file_local(const struct runtime_file *file, const char *name,
 			      struct runtime_symbol *symbol);
 int __wrap_runtime_file_local(const struct runtime_file *file, const char *name,
@@ -152,21 +150,13 @@ int other_process_read_around(void *context, uint64_t address, void *to, size_t 
 	return 0;
 }
 
-/* memory.c reads memory only through process_vm_readv() in strict mode. */
-ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count,
-				const struct iovec *remote, unsigned long remote_count,
-				unsigned long flags)
+/* memory.c reads memory only through this function. */
+ssize_t __wrap_process_memory_read(int fd, pid_t pid, uint64_t address, void *buffer, size_t length)
 {
+	(void)fd;
 	(void)pid;
-	(void)local_count;
-	(void)remote_count;
-	(void)flags;
-	if (!current || other_process_read(current, (uint64_t)(uintptr_t)remote->iov_base,
-					   local->iov_base, local->iov_len) < 0) {
-		errno = EFAULT;
-		return -1;
-	}
-	return (ssize_t)local->iov_len;
+	return current && !other_process_read(current, address, buffer, length) ? (ssize_t)length
+										: -EFAULT;
 }
 
 /* file.c reads files only through pread(). */

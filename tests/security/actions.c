@@ -198,9 +198,7 @@ void actions_add_processes(struct actions *actions, const struct targets *t)
 
 	ACTION("fork", SYS_clone, SIGCHLD);
 	NEXT("fork, fork(2)", SYS_fork);
-	/* Without CLONE_FILES, the worker may (matrix_processes.c). */
-	NEXT("fork that shares memory and descriptors", SYS_clone,
-	     CLONE_VM | CLONE_FILES | SIGCHLD);
+	NEXT("fork that shares memory", SYS_clone, CLONE_VM | SIGCHLD);
 	NEXT("trace a process, ATTACH", SYS_ptrace, PTRACE_ATTACH, t->victim);
 	NEXT("trace a process, SEIZE", SYS_ptrace, PTRACE_SEIZE, t->victim);
 	NEXT("trace another process of Bulkhead", SYS_ptrace, PTRACE_SEIZE, t->other);

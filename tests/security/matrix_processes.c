@@ -12,6 +12,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "role/process_work_flags.h"
+
 /* Calls number 3 of the 32-bit ABI. In the 64-bit ABI this number is close, which every role may
  * call; in the 32-bit ABI it is read. */
 static int try_int80(const struct fixture *fixture)
@@ -36,13 +38,15 @@ static int end_at_once(void *argument)
 	return 0;
 }
 
-/* Starts a process that shares the role's memory, and nothing else. */
-static int try_sharing(const struct fixture *fixture)
+/* Starts a thread that has the thread-local storage of this one. */
+static int try_thread(const struct fixture *fixture)
 {
 	static _Alignas(16) uint8_t stack[16384];
 
 	(void)fixture;
-	return clone(end_at_once, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL) < 0 ? errno : 0;
+	return clone(end_at_once, stack + sizeof(stack), PROCESS_WORK_THREAD_FLAGS, NULL) < 0
+		   ? errno
+		   : 0;
 }
 
 /* Attempts to start programs and to reach other processes. */
@@ -71,7 +75,10 @@ void matrix_try_processes(struct tally *tally, const struct fixture *s)
 		{"getrusage of children",            EVERYWHERE(KILLED),
 			CALL(SYS_getrusage, RUSAGE_CHILDREN, P(s->memory))},
 		{"clone (fork)",                     WITH_HELPERS(WORKS), CALL(SYS_clone, SIGCHLD)},
-		{"clone (a child with its memory)",  BOTH_WORKERS(WORKS), .fn = try_sharing},
+		{"clone (a thread)",                 {KILLED, KILLED, KILLED, WORKS, KILLED, WORKS, KILLED, WORKS},
+			.fn = try_thread},
+		{"clone (a child with its memory)",  EVERYWHERE(KILLED),
+			CALL(SYS_clone, CLONE_VM | SIGCHLD)},
 		{"clone (vfork, posix_spawn)",       EVERYWHERE(KILLED),
 			CALL(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD)},
 		{"clone, a thread's flags but one",  EVERYWHERE(KILLED),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/syscall.h>
 
+#include "common/raw_syscall.h"
 #include "common/time_units.h"
 #include "symbolizer/worker/runtime_attachment.h"
 #include "tests/support/fake_peer.h"
@@ -289,9 +289,8 @@ Test(runtime_attachment, a_process_whose_memory_is_not_there_is_named_from_copie
 	runtime_attachment_free(a, &images);
 }
 
-/* --- a helper that hangs while it reads --- */
+/* --- a read that does not come back --- */
 
-static struct loop loop;
 static struct process_work work;
 static struct work_page page;
 
@@ -302,30 +301,25 @@ static ssize_t hang(void *context, const struct memory *m, uint64_t address, voi
 	return process_work_read(context, m->fd, m->pid, address, buffer, length);
 }
 
-ssize_t __wrap_pread(int fd, void *buffer, size_t length, off_t offset);
-ssize_t __wrap_pread(int fd, void *buffer, size_t length, off_t offset)
+ssize_t __wrap_process_memory_read(int fd, pid_t pid, uint64_t address, void *buffer,
+				   size_t length);
+ssize_t __wrap_process_memory_read(int fd, pid_t pid, uint64_t address, void *buffer, size_t length)
 {
-	(void)fd, (void)buffer, (void)length, (void)offset;
-	kill(getpid(), SIGSTOP);
-	return 0;
+	(void)fd, (void)pid, (void)address, (void)buffer, (void)length;
+	/* This thread is not the role any more when it has slept for 100 ms. */
+	for (;;)
+		RAW_SYSCALL(SYS_ppoll, 0, 0, 0, 0);
 }
 
-static void setup_helper(void)
+static void setup_watched(void)
 {
 	setup();
-	cr_assert_eq(loop_init(&loop), 0);
-	process_work_init(&work, &loop, "unit", &page);
+	process_work_init(&work, &page);
 	memory = (struct memory){.fd = 0, .read = hang, .read_context = &work};
 	reads_memory = true;
 }
 
-static void stop_helper(void)
-{
-	process_work_stop(&work);
-	loop_fini(&loop);
-}
-
-TestSuite(runtime_attachment_apart, .init = setup_helper, .fini = stop_helper, .timeout = 60);
+TestSuite(runtime_attachment_watched, .init = setup_watched, .timeout = 60);
 
 /* An attachment that was published, with what the runtime knows. */
 static struct runtime_attachment *published(void)
@@ -341,7 +335,7 @@ static struct runtime_attachment *published(void)
 	return a;
 }
 
-/* With the next helper, it is attached to again. */
+/* Later it is attached to again. */
 static void expect_attached_again(struct runtime_attachment *a,
 				  enum runtime_attachment_result expected)
 {
@@ -367,7 +361,7 @@ static void expect_lost(struct runtime_attachment *a)
 	expect_attached_again(a, RUNTIME_ATTACHMENT_UNCHANGED);
 }
 
-Test(runtime_attachment_apart, a_name_that_cannot_be_read_costs_what_was_known)
+Test(runtime_attachment_watched, a_name_that_cannot_be_read_costs_what_was_known)
 {
 	static struct memory_copies copies;
 	static struct named_frames frames;
@@ -378,7 +372,7 @@ Test(runtime_attachment_apart, a_name_that_cannot_be_read_costs_what_was_known)
 	expect_lost(a);
 }
 
-Test(runtime_attachment_apart, so_does_a_refresh)
+Test(runtime_attachment_watched, so_does_a_refresh)
 {
 	struct runtime_attachment *a = published();
 
@@ -391,7 +385,7 @@ Test(runtime_attachment_apart, so_does_a_refresh)
 }
 
 /* The first attempt has nothing to lose. */
-Test(runtime_attachment_apart, an_attempt_is_repeated)
+Test(runtime_attachment_watched, an_attempt_is_repeated)
 {
 	struct runtime_attachment *a = attachment(1 << 20);
 

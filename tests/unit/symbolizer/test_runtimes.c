@@ -37,15 +37,10 @@ static void setup(void)
 	cr_assert_eq(ftruncate(table, sizeof(struct bh_runtime_table)), 0);
 	cr_assert_eq(loop_init(&worker.role.loop), 0);
 	modules_init(&worker.modules);
-	process_work_init(&worker.memory_work, &worker.role.loop, "unit", NULL);
+	process_work_init(&worker.memory_work, NULL);
 }
 
-static void stop(void)
-{
-	process_work_stop(&worker.memory_work);
-}
-
-TestSuite(runtimes, .init = setup, .fini = stop);
+TestSuite(runtimes, .init = setup);
 
 static struct module *add_module(void)
 {
