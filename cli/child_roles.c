@@ -19,7 +19,7 @@
  * manager reads is on a disk that does not answer. At the end of the recording the manager is
  * killed; a second later the recording ends without it.
  */
-#include "cli/child_roles.h"
+#include "control/roles.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -153,7 +153,7 @@ static int roles_make_run_dir(struct roles *roles, const char *agent_run_dir)
 	return 0;
 }
 
-void roles_remove_run_dir(struct roles *roles)
+static void roles_remove_run_dir(struct roles *roles)
 {
 	if (roles->guard <= 0)
 		return;

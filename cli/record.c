@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `bulkhead record`: checks the machine, opens the outputs, runs the roles under the supervisor
- * with the policy that all end together, and reports how it went.
+ * `bulkhead record`: checks the machine, opens the outputs, runs the roles under the supervisor,
+ * and reports how it went.
+ *
+ * If the manager, the opener or the worker ends, it is started again, and the recording goes on.
+ * What cannot be replaced are the loader, which owns the BPF programs, and the exporter, which
+ * holds the profile: when they end, and while the roles start, all end together.
  */
 #include "cli/record.h"
 
@@ -10,7 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/child_roles.h"
 #include "cli/command.h"
 #include "control/debug_directories.h"
 #include "cli/few_samples.h"
@@ -28,6 +31,7 @@ enum {
 	/* Deferred stacks and symbols of a busy machine take seconds; a minute means that a role
 	 * is stuck. */
 	FINISH_TIMEOUT_S = 60,
+	WATCHDOG_S = 10, /* as agent.watchdog by default */
 	PROGRESS_MS = 1000,
 };
 
@@ -153,7 +157,10 @@ static void on_ready(void *context)
 {
 	struct recording *r = context;
 
-	roles_remove_run_dir(&r->supervisor.roles);
+	static const enum role_id replaced[] = {ROLE_MANAGER, ROLE_OPENER, ROLE_WORKER};
+
+	for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
+		r->policy.on_end[replaced[i]] = SUPERVISOR_RESTART_ONE;
 	outputs_truncate(&r->options);
 	few_samples_start(&r->few_samples, &r->options);
 	supervisor_send(&r->supervisor, ROLE_EXPORTER, MESSAGE_START);
@@ -214,13 +221,12 @@ static int on_top_function(void *context, const struct msg_top_function *functio
 	return 0;
 }
 
-/* A recording has no watchdog: it sends no PING. */
 #define RECORD_HANDLERS(HANDLER, REFUSED)                                                          \
 	HANDLER(STATUS, supervisor_on_status)                                                      \
+	HANDLER(PONG, supervisor_on_pong)                                                          \
 	HANDLER(TOP_PROCESS, on_top_process)                                                       \
 	HANDLER(UNNAMED_MODULE, on_unnamed_module)                                                 \
 	HANDLER(TOP_FUNCTION, on_top_function)                                                     \
-	REFUSED(PONG)                                                                              \
 	REFUSED(LEAVE)
 MESSAGE_HANDLERS(record_handlers, CONTROL, RECORD_HANDLERS);
 
@@ -333,6 +339,7 @@ static int run(struct recording *r)
 {
 	r->policy = (struct supervisor_policy){
 	    .strict_memory = r->options.strict_memory,
+	    .watchdog_ns = WATCHDOG_S * 1000000000ull,
 	    .finish_timeout_ns = FINISH_TIMEOUT_S * 1000000000ull,
 	    .configure = on_configure,
 	    .on_ready = on_ready,
@@ -342,7 +349,7 @@ static int run(struct recording *r)
 	    .on_wake = on_wake,
 	};
 
-	/* on_end is SUPERVISOR_END_ALL, which is 0, for every role. */
+	/* on_end is SUPERVISOR_END_ALL, which is 0, for every role, until all are ready. */
 	int status = supervisor_init(&r->supervisor, &r->policy, r);
 	if (!status && r->options.command && command_prepare(&r->command, r->options.command) < 0)
 		status = STATUS_FAILED;

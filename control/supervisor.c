@@ -20,7 +20,6 @@ enum {
 	CONNECT_POLL_MS = 10, /* while a role that is restarted alone comes up */
 	/* A loader that loads its programs under an emulated CPU takes about 20 s. */
 	READY_TIMEOUT_MS = 60000,
-	WATCHDOG_PINGS = 4, /* a silent role is asked this often per watchdog interval */
 	/* Ends of a role in a row before it was ready, after which all are started again. */
 	VAIN_STARTS_MAX = 3,
 	SERVICE_POLL_MS = 100, /* while a role that is a service has not been started */
@@ -263,6 +262,13 @@ static bool may_return_alone(const struct supervisor *s, enum role_id role)
 	       (role == ROLE_EXPORTER || s->role[role].vain_starts < VAIN_STARTS_MAX);
 }
 
+/* Returns whether all roles may be started again together, which is what the policy says of the
+ * loader's end. */
+static bool may_restart_all(const struct supervisor *s)
+{
+	return s->policy->on_end[ROLE_LOADER] != SUPERVISOR_END_ALL;
+}
+
 static void on_end_of(struct supervisor *s, enum role_id role)
 {
 	const int wait_status = s->roles.processes[role].wait_status;
@@ -276,12 +282,13 @@ static void on_end_of(struct supervisor *s, enum role_id role)
 		s->role[role].connecting = true;
 		return;
 	}
-	if (action == SUPERVISOR_END_ALL)
+	if (action == SUPERVISOR_RESTART_ONE && may_return_alone(s, role) &&
+	    !is_final(s, wait_status))
+		on_end_restart_one(s, role);
+	else if (!may_restart_all(s))
 		end_all(s);
 	else if (is_final(s, wait_status))
 		loop_stop(&s->loop, WEXITSTATUS(wait_status));
-	else if (action == SUPERVISOR_RESTART_ONE && may_return_alone(s, role))
-		on_end_restart_one(s, role);
 	else
 		on_end_restart_all(s, role);
 }
@@ -411,35 +418,6 @@ static void on_peer(void *context, uint32_t events)
 
 /* --- time --- */
 
-/* Asks silent roles for a sign of life, and kills those that stay silent. Roles that start do not
- * listen yet; LIMIT_CONNECT_MS and READY_TIMEOUT_MS limit them. */
-static void check_watchdog(struct supervisor *s, uint64_t now)
-{
-	const uint64_t limit_ns = s->policy->watchdog_ns;
-
-	if (!limit_ns || now < s->ping_due_ns || s->phase == SUPERVISOR_STARTING ||
-	    s->phase == SUPERVISOR_WAITING)
-		return;
-	s->ping_due_ns = now + limit_ns / WATCHDOG_PINGS;
-	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
-		const uint64_t silent_ns = now - s->role[role].heard_ns;
-
-		/* check_restarted() watches over one that is not ready. */
-		if (s->roles.peers[role].fd < 0 || !s->roles.processes[role].pid ||
-		    !s->role[role].ready || s->roles.processes[role].killed_ns)
-			continue;
-		if (silent_ns > limit_ns) {
-			log_error("a role did not answer within agent.watchdog; it is killed and "
-				  "restarted: role=%s silent_ms=%llu",
-				  role_names[role].process,
-				  (unsigned long long)(silent_ns / 1000000));
-			roles_kill(&s->roles, (enum role_id)role);
-		} else if (silent_ns > limit_ns / WATCHDOG_PINGS) {
-			supervisor_send(s, (enum role_id)role, MESSAGE_PING);
-		}
-	}
-}
-
 static void log_not_ready(const struct supervisor *s)
 {
 	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
@@ -475,10 +453,10 @@ static void check_phase(struct supervisor *s, uint64_t now)
 	}
 	if (s->phase == SUPERVISOR_STARTING && in_phase_ns > READY_TIMEOUT_MS * 1000000ull) {
 		log_not_ready(s);
-		if (s->policy->on_end[ROLE_LOADER] == SUPERVISOR_END_ALL)
-			loop_stop(&s->loop, STATUS_FAILED);
-		else
+		if (may_restart_all(s))
 			restart_all(s);
+		else
+			loop_stop(&s->loop, STATUS_FAILED);
 	}
 	if (is_finishing(s) && in_phase_ns > s->policy->finish_timeout_ns) {
 		log_error("the roles did not finish within %llu s; what they still held is lost",
@@ -531,7 +509,7 @@ static void on_tick(void *context, uint32_t events)
 		roles_kill(&s->roles, s->leaving);
 		reap(s);
 	}
-	check_watchdog(s, now);
+	supervisor_check_silence(s, now);
 	check_restarts(s, now);
 	if (s->policy->on_wake)
 		s->policy->on_wake(s->context, now);

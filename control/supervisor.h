@@ -67,7 +67,8 @@ struct supervisor_policy {
 	const char *pin_directory; /* of an agent, where the loader pins; NULL: nowhere */
 	bool strict_memory;
 	enum supervisor_on_end on_end[ROLE_COUNT];
-	uint64_t watchdog_ns;	    /* a role that is silent for this long is killed; 0: never */
+	/* A role that is silent for this long is killed, unless all would end then. 0: never. */
+	uint64_t watchdog_ns;
 	uint64_t finish_timeout_ns; /* for STOPPING and DRAINING */
 
 	/* Called before roles are started: before `role` alone, or before all (ROLE_COUNT). */
@@ -151,6 +152,10 @@ int supervisor_configure(struct supervisor *supervisor, enum role_id role);
 /* The same for all roles that have not begun, unless one is not connected yet. A failure is
  * logged. */
 int supervisor_configure_all(struct supervisor *supervisor);
+
+/* So is this one (supervisor_watchdog.c). */
+/* Asks silent roles for a sign of life, and kills those that stay silent. */
+void supervisor_check_silence(struct supervisor *supervisor, uint64_t now_ns);
 
 /* Makes `supervisor` safe for supervisor_stop() before anything else is called. */
 void supervisor_clear(struct supervisor *supervisor);

@@ -152,8 +152,17 @@ static void exporter_on_tick(void *context, uint32_t events)
 		exporter_send_status(exporter);
 }
 
+/* The worker may be started again, and then assigns ids from the beginning. What it has sent stays
+ * in the profile. */
+static bool exporter_on_gone(void *context, enum role_id other, bool ended)
+{
+	(void)context;
+	return other == ROLE_WORKER && ended;
+}
+
 void exporter_set_handlers(struct exporter *exporter)
 {
+	exporter->role.on_gone = exporter_on_gone;
 	exporter->role.handlers = &exporter_handlers;
 	exporter->role.context = exporter;
 }

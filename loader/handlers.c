@@ -94,7 +94,7 @@ static bool loader_on_gone(void *context, enum role_id other, bool ended)
 {
 	struct loader *loader = context;
 
-	if (!loader->role.agent || other == ROLE_CONTROL || (other == ROLE_MANAGER && !ended))
+	if (other == ROLE_CONTROL || (other == ROLE_MANAGER && !ended))
 		return false;
 	if (other == ROLE_MANAGER)
 		events_forget_manager(loader);

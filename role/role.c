@@ -13,12 +13,12 @@
  * 4. role_enter_sandbox: Landlock and seccomp. From here on untrusted bytes may be read.
  * 5. role_watch_peers and loop_run: each message is checked against messages.def, with the state of
  *    this role (role->state), and is then given to its handler. Peers that come later connect to
- *    this role. When a peer ends, the role ends, too: in a recording all roles end together.
+ *    this role. When a peer ends without which the role has nothing to do, it ends, too.
  *
- * Example: in an agent, the worker is killed and started again. The exporter, the loader, the
- * manager and the opener go on without it: their on_gone() returns true. The new worker is told
- * that all of them are there, and connects to them. Each accepts it, and on_connected() lets it
- * tell the worker what it needs.
+ * Example: the worker is killed and started again. The exporter, the loader, the manager and the
+ * opener go on without it: their on_gone() returns true. The new worker is told that all of them
+ * are there, and connects to them. Each accepts it, and on_connected() lets it tell the worker what
+ * it needs.
  */
 #include "role/role.h"
 
@@ -520,12 +520,6 @@ static void role_on_accepted(struct role_watches *watches, struct peer *accepted
 	struct role *role = watch->role;
 	struct peer *peer = &role->peers[watch->other];
 
-	/* In a recording no role is started again. */
-	if (peer->fd >= 0 && !role->agent) {
-		role_on_refused(role, role->uids.uid[watch->other]);
-		peer_close(accepted);
-		return;
-	}
 	if (peer->fd >= 0)
 		role_end_predecessor(watch);
 	if (role->loop.stopped) {

@@ -266,12 +266,12 @@ static void manager_after_message(void *context)
 	loop_tick_within(&manager->role.loop, WORK_SOON_MS);
 }
 
-/* In an agent, the other roles may be started again. */
+/* The other roles may be started again. */
 static bool manager_on_gone(void *context, enum role_id other, bool ended)
 {
 	struct manager *manager = context;
 
-	if (!manager->role.agent || other == ROLE_CONTROL || (other == ROLE_LOADER && !ended))
+	if (other == ROLE_CONTROL || (other == ROLE_LOADER && !ended))
 		return false;
 	if (other == ROLE_OPENER)
 		work_lose_opener(manager);

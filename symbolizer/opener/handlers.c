@@ -450,12 +450,11 @@ static int opener_on_open_memory(void *context, const struct msg_open_memory *re
 	HANDLER(OPEN_MEMORY, opener_on_open_memory)
 MESSAGE_HANDLERS(opener_handlers, OPENER, OPENER_HANDLERS);
 
-/* The worker of an agent may be started again. It asks for all that it needs. */
+/* The worker may be started again. It asks for all that it needs. */
 static bool opener_on_gone(void *context, enum role_id other, bool ended)
 {
-	const struct opener *opener = context;
-
-	return opener->role.agent && other == ROLE_WORKER && ended;
+	(void)context;
+	return other == ROLE_WORKER && ended;
 }
 
 void opener_set_handlers(struct opener *opener)

@@ -283,14 +283,13 @@ static void worker_after_message(void *context)
 	turn_check_ready(context);
 }
 
-/* In an agent, the other roles may be started again. Without the manager, nothing is known about
- * new processes. */
+/* The other roles may be started again. Without the manager, nothing is known about new
+ * processes. */
 static bool worker_on_gone(void *context, enum role_id other, bool ended)
 {
 	struct worker *worker = context;
 
-	if (!worker->role.agent || other == ROLE_CONTROL || other == ROLE_MANAGER ||
-	    (other == ROLE_LOADER && !ended))
+	if (other == ROLE_CONTROL || other == ROLE_MANAGER || (other == ROLE_LOADER && !ended))
 		return false;
 	if (other == ROLE_EXPORTER)
 		resend_buffer_disconnect(&worker->batch.resend);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lifecycle: if one role dies, the others end and nothing is left; Ctrl-C completes the recording; no progress line is written to a pipe."""
+"""Lifecycle: roles that die are replaced, or all end and nothing is left; Ctrl-C completes the recording; no progress line is written to a pipe."""
 import contextlib
 import glob
 import gzip
@@ -106,28 +106,12 @@ class Death(Left):
         self.kill("cli")
 
     def test_loader(self):
+        """It has the programs and the counters."""
         self.kill("loader")
 
-    def test_manager(self):
-        self.kill("manager")
-
-    def test_opener(self):
-        self.kill("opener")
-
-    def test_worker(self):
-        self.kill("worker")
-
     def test_exporter(self):
+        """It has the profile."""
         self.kill("exporter")
-
-    def test_run_directory_exists_only_until_all_roles_are_connected(self):
-        process = self.start(seconds=60, freq=199)
-        self.wait_for("a run directory", self.run_directories)
-        self.wait_until_recording(process)
-        self.assertEqual(self.run_directories(), [])
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        self.assert_nothing_left()
 
     def test_cli_killed_while_starting(self):
         for delay in (0.01, 0.05, 0.15, 0.4, 0.8):
@@ -148,6 +132,71 @@ class Death(Left):
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # the command
+
+
+class Replaced(Left):
+    """The recording goes on without the role, and with the next one."""
+
+    def wait_for_another(self, process, role, pid):
+        def other():
+            now = lib.roles_of(process.pid).get(role)
+            return now if now != pid else None
+        self.wait_for(f"another {role}", other, 3 * lib.PATIENCE)
+
+    def end(self, process, program, role, consequence):
+        """Ends a recording in which the role was replaced."""
+        self.give_cpu_time(2, process)
+        process.send_signal(signal.SIGINT)
+        recording = self.finish(process)
+        self.assert_nothing_left()
+        self.assert_accounted(recording)
+        self.assertIn(f"{consequence}: role={lib.ROLES[role]}", recording.stderr)
+        self.assert_stacks(recording, recording.of("steps"), program.expectation, 0.98, 300)
+        lost = {reason: count for reason, count in recording.stats["lost"].items() if count}
+        print(f"{role}: {recording.stats['taken']} samples, lost {lost}", flush=True)
+        # What the role held, and what refers to stacks that only it knew.
+        self.assertLessEqual(lost.keys(), {"role_ended", "stack_undefined"})
+
+    def kill(self, role):
+        with lib.Program("steps", seconds=600) as program:
+            process = self.start(seconds=None, freq=199)
+            pid = self.wait_until_recording(process)[role]
+            self.give_cpu_time(1, process)
+            os.kill(pid, signal.SIGKILL)
+            self.wait_for_another(process, role, pid)
+            self.end(process, program, role, "a role was killed; it is restarted")
+
+    def test_manager(self):
+        self.kill("manager")
+
+    def test_opener(self):
+        self.kill("opener")
+
+    def test_worker(self):
+        self.kill("worker")
+
+    def test_worker_that_hangs(self):
+        with lib.Program("steps", seconds=600) as program:
+            process = self.start(seconds=None, freq=199)
+            pid = self.wait_until_recording(process)["worker"]
+            os.kill(pid, signal.SIGSTOP)
+            self.wait_for_another(process, "worker", pid)
+            self.end(process, program, "worker", "a role did not answer in time; it is killed and restarted")
+
+    def test_all_that_stand_still_for_long(self):
+        """As after Ctrl-Z and `fg`: none of them hangs."""
+        with lib.Program("steps", seconds=600):
+            process = self.start(seconds=None, freq=199)
+            roles = self.wait_until_recording(process)
+            for pid in (process.pid, *roles.values()):
+                os.kill(pid, signal.SIGSTOP)
+            time.sleep(15)  # longer than roles may be silent, and than one tick may be late
+            for pid in (*roles.values(), process.pid):
+                os.kill(pid, signal.SIGCONT)
+            self.give_cpu_time(1, process)
+            self.assertEqual(lib.roles_of(process.pid), roles)
+            process.send_signal(signal.SIGINT)
+            self.assert_accounted(self.finish(process))
 
 
 class Interrupt(Left):

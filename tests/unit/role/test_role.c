@@ -29,7 +29,7 @@ static void role_setup(void)
 	snprintf(socket_dir, sizeof(socket_dir), "%s/%s", run_dir, role_names[ROLE_WORKER].directory);
 	cr_assert_eq(mkdir(socket_dir, 0700), 0);
 	snprintf(socket_path, sizeof(socket_path), "%s/sock", socket_dir);
-	role = (struct role){.self = ROLE_WORKER, .policy = &policy, .run_dir = run_dir, .agent = true};
+	role = (struct role){.self = ROLE_WORKER, .policy = &policy, .run_dir = run_dir};
 	for (int i = 0; i < ROLE_COUNT; i++) {
 		role.peers[i].fd = -1;
 		role.uids.uid[i] = getuid() + 1 + (uid_t)i;
@@ -72,16 +72,6 @@ static unsigned int lines_with(const char *text)
 	for (const char *at = buffer; (at = strstr(at, text)); at++)
 		count++;
 	return count;
-}
-
-static void end_loop_at_tick(void *context, uint32_t events)
-{
-	static unsigned int count;
-
-	(void)context;
-	(void)events;
-	if (++count == 2)
-		loop_stop(&role.loop, STATUS_DONE);
 }
 
 static void end_loop(void *context, enum role_id other)
@@ -157,16 +147,6 @@ Test(role, a_role_ends_that_does_not_go_on_without_the_old_one)
 	cr_expect_eq(gone, 1);
 	cr_expect_eq(role.peers[ROLE_EXPORTER].fd, -1);
 	cr_expect(role.loop.stopped);
-}
-
-Test(role, in_a_recording_no_peer_is_replaced, .timeout = 20)
-{
-	role.agent = false;
-	survives = true;
-	loop_set_tick(&role.loop, 1000, end_loop_at_tick, NULL);
-	connect_twice();
-	cr_expect_eq(gone, 0);
-	cr_expect_eq(lines_with("refused a connection"), 1);
 }
 
 static uint32_t connected;
