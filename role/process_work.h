@@ -59,8 +59,8 @@ int process_work_run(struct process_work *work, void (*run)(void *context), void
 ssize_t process_work_read(struct process_work *work, int fd, pid_t pid, uint64_t address,
 			  void *buffer, size_t length);
 
-/* To be called when the role ends. A thread that has not come back keeps the process, and would keep
- * open what others wait for: connections, and the pipe to which log lines go. */
+/* To be called when the role ends. A thread that has not come back keeps the process, and would
+ * keep open what others wait for: connections, and the pipe to which log lines go. */
 void process_work_end(const struct process_work *work);
 
 #endif
