@@ -69,8 +69,8 @@ struct role {
 	 * other one (GIVEN_UP, GIVEN_UP_BY_LOADER). */
 	bool (*on_gone)(void *context, enum role_id other, bool ended);
 	/* Called for each peer but CONTROL when it is connected and its messages are watched:
-	 * during role_watch_peers(), or later. In an agent it may have been started again, and
-	 * then knows nothing of what its predecessor was told. May be NULL. */
+	 * during role_watch_peers(), or later. It may have been started again, and then
+	 * knows nothing of what its predecessor was told. May be NULL. */
 	void (*on_connected)(void *context, enum role_id other);
 };
 
