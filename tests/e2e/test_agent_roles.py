@@ -11,7 +11,8 @@ import test_roles
 from agent import Agent
 
 THREADS_MAX = 128  # exporter/delivery/policy.c
-PROCESSES_MAX = {"opener": 11, "manager": 16, "worker": 11}  # policy.c of the role: itself and its helpers, those that hang too
+WORKER_THREADS_MAX = 5  # role/process_work.h
+PROCESSES_MAX = {"opener": 11, "manager": 16, "worker": 10}  # policy.c of the role: itself, its threads and its helpers, those that hang too
 # Other roles hold the same as in a recording. The exporter holds its peers and connections, the spool, three memfds, and the gRPC library's own loop.
 KINDS = {**test_roles.KINDS, "exporter": {"socket:unix", "socket:tcp", "socket:udp", "null", "eventpoll", "eventfd", "pipe", "memfd:stats", "memfd:journal", "memfd:spool",
                                           "spool", "reachable"}}
@@ -56,7 +57,7 @@ def refine(kind, target, spool, sockets):
 
 
 def thread_faults(role, leader, threads):
-    """The faults in {tid: status} of one role. All threads must be like the first one, and only the exporter may have more than one."""
+    """The faults in {tid: status} of one role. All threads must be like the first one, and only exporter and worker may have more than one."""
     faults = []
     for tid, status in threads.items():
         for key in ("Uid", "Gid", "CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters"):
@@ -64,9 +65,7 @@ def thread_faults(role, leader, threads):
                 faults.append(f"{role}: thread {tid} ({status['Name'].strip()}) has {key} {status.get(key)}, the first {leader.get(key)}")
         if status["Seccomp"].strip() != "2":
             faults.append(f"{role}: thread {tid} has seccomp mode {status['Seccomp']}")
-    if role != "exporter" and len(threads) > 1:
-        faults.append(f"{role}: {len(threads)} threads")
-    if len(threads) > THREADS_MAX:
+    if len(threads) > {"exporter": THREADS_MAX, "worker": WORKER_THREADS_MAX}.get(role, 1):
         faults.append(f"{role}: {len(threads)} threads, more than its cap")
     return faults
 
@@ -125,7 +124,9 @@ class Checker(lib.unittest.TestCase):
     def test_threads(self):
         good = {"1": self.THREAD, "2": self.THREAD}
         self.assertEqual(thread_faults("exporter", self.THREAD, good), [])
-        self.assertTrue(thread_faults("worker", self.THREAD, good))
+        self.assertTrue(thread_faults("manager", self.THREAD, good))
+        self.assertEqual(thread_faults("worker", self.THREAD, good), [])
+        self.assertTrue(thread_faults("worker", self.THREAD, {str(n): self.THREAD for n in range(WORKER_THREADS_MAX + 1)}))
         self.assertTrue(thread_faults("exporter", self.THREAD, {str(n): self.THREAD for n in range(THREADS_MAX + 1)}))
         for change in ({"Seccomp": "0"}, {"CapEff": "1"}, {"Uid": "0\t0\t0\t0"}, {"NoNewPrivs": "0"}, {"Seccomp_filters": "2"}):
             self.assertTrue(thread_faults("exporter", self.THREAD, {"1": self.THREAD, "2": {**self.THREAD, **change}}), change)

@@ -90,6 +90,8 @@ class ForgedWorker(lib.Case):
         # The forged slots have an effect, but not in a process that the manager did not allow.
         self.wait_for(lambda: self.walked(early), "the kernel side reads memory as the worker says")
         recording.send_signal(signal.SIGINT)
+        self.wait_for(lambda: re.search("^refused", lib.read(os.path.join(self.directory, "log")), re.M), "the end of the worker")
+        recording.send_signal(signal.SIGINT)  # the next worker would not finish either
         recording.wait(lib.PATIENCE)
         log = lib.read(os.path.join(self.directory, "log"))
         self.assertFalse(self.obtained(forbidden))

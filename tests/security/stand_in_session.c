@@ -43,18 +43,15 @@ enum {
 /* Whom each policy names as its peers. Only the manager needs one of them, the loader, before its
  * sandbox. The others connect to the receiver, which works for any MEET then. */
 const struct receiver receivers[] = {
-    {"loader", ROLE_LOADER, false, 0, MANAGER | WORKER | EXPORTER, 0},
-    {"manager", ROLE_MANAGER, false, LOADER, OPENER | WORKER, 0},
+    {"loader", ROLE_LOADER, false, 0, MANAGER | WORKER | EXPORTER, WORKER | EXPORTER},
+    {"manager", ROLE_MANAGER, false, LOADER, OPENER | WORKER, OPENER | WORKER},
     {"opener", ROLE_OPENER, false, 0, MANAGER | WORKER, 0},
-    {"worker", ROLE_WORKER, false, 0, LOADER | OPENER | MANAGER | EXPORTER, 0},
+    {"worker", ROLE_WORKER, false, 0, LOADER | OPENER | MANAGER | EXPORTER, OPENER | EXPORTER},
     {"exporter", ROLE_EXPORTER, false, 0, LOADER | WORKER, 0},
-    {"agent's exporter", ROLE_EXPORTER, true, 0, LOADER | WORKER, 0},
-    /* In an agent, some roles go on without others. */
-    {"agent's loader", ROLE_LOADER, true, 0, MANAGER | WORKER | EXPORTER, WORKER | EXPORTER},
-    {"agent's manager", ROLE_MANAGER, true, LOADER, OPENER | WORKER, OPENER | WORKER},
-    {"agent's opener", ROLE_OPENER, true, 0, MANAGER | WORKER, 0},
+    /* These two are not the same in an agent. */
     {"agent's worker", ROLE_WORKER, true, 0, LOADER | OPENER | MANAGER | EXPORTER,
      OPENER | EXPORTER},
+    {"agent's exporter", ROLE_EXPORTER, true, 0, LOADER | WORKER, 0},
 };
 const size_t receiver_count = sizeof(receivers) / sizeof(receivers[0]);
 
