@@ -45,7 +45,7 @@ int helper_fork(const char *name, void (*serve)(int socket, void *argument), voi
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	/* Not fork(): the C library adds flags for its own use, which the filter would have to
-	 * allow too. The role has one thread, so nothing needs to be put in order. */
+	 * allow too. No other thread of the role uses it, so nothing needs to be put in order. */
 	const long child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (child == 0) {
 		give_up_descriptors(ends[1]);

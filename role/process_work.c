@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <stdalign.h>
 #include <stdbool.h>
 #include <string.h>
@@ -31,7 +30,6 @@
 #include "common/time_units.h"
 #include "common/work_time.h"
 #include "role/patience.h"
-#include "role/process_work_flags.h"
 
 enum {
 	PIECE_BYTES = 16 << 10, /* of a read */

@@ -28,6 +28,7 @@
 #ifndef ROLE_PROCESS_WORK_H
 #define ROLE_PROCESS_WORK_H
 
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -38,6 +39,11 @@ enum {
 	/* Threads: the role, the one that watches, and those that have not come back. */
 	PROCESS_WORK_THREADS_MAX = 5,
 };
+
+/* A thread as the C library makes them, but with the thread-local storage of the one that starts
+ * it. The policy of the role allows clone(2) with these flags. */
+#define PROCESS_WORK_THREAD_FLAGS                                                                  \
+	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
 
 struct process_work {
 	struct work_page *page;		      /* says for whom is worked; may be NULL */

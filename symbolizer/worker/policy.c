@@ -7,7 +7,6 @@
 #include "common/base_policy.h"
 #include "role/helper.h"
 #include "role/process_work.h"
-#include "role/process_work_flags.h"
 #include "symbolizer/worker/limits.h"
 
 static const cap_value_t none[] = {-1};

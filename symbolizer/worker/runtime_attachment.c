@@ -170,15 +170,13 @@ static int do_watched(struct runtime_attachment *a, struct process_work *work,
 	const int r = process_work_run(work, run, operation);
 	if (r == 0)
 		return operation->result;
-	if (r == -ETIMEDOUT) {
-		process->state = NULL;
-		process->cached_bytes = 0;
-		process->memory->cache = NULL;
-		process->memory->timed_out = true;
-		if (runtime_attachment_has_ranges(a))
-			a->state = RUNTIME_ATTACHMENT_LOST;
-		a->due_ns = clock_monotonic_ns();
-	}
+	process->state = NULL;
+	process->cached_bytes = 0;
+	process->memory->cache = NULL;
+	process->memory->timed_out = true;
+	if (runtime_attachment_has_ranges(a))
+		a->state = RUNTIME_ATTACHMENT_LOST;
+	a->due_ns = clock_monotonic_ns();
 	return r;
 }
 

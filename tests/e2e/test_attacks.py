@@ -154,7 +154,7 @@ class Attacks(AttackCase):
         self.assertTrue(recording.of("python3"), recording.describe())
 
     def test_address_spaces_that_are_locked(self):
-        """Without helpers the manager waits for the mappings and the worker for the memory, as long as the attack lasts."""
+        """Without helpers the manager waits for the mappings, and without its second thread the worker for the memory, as long as the attack lasts."""
         self.record_locked()
 
     def test_address_spaces_that_are_locked_in_strict_mode(self):

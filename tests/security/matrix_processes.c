@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "role/process_work_flags.h"
+#include "role/process_work.h"
 
 /* Calls number 3 of the 32-bit ABI. In the 64-bit ABI this number is close, which every role may
  * call; in the 32-bit ABI it is read. */
