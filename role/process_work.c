@@ -53,7 +53,6 @@ struct thread {
 	uint8_t guard[GUARD_BYTES];
 	alignas(16) uint8_t stack[STACK_BYTES];
 	struct process_work_threads *threads;
-	uint32_t index; /* of this one among them */
 	uint32_t state;
 	uint64_t reads;	     /* how many it has begun, so that it is seen that it goes on */
 	struct work_time at; /* the beginning of the present read */
@@ -64,7 +63,7 @@ struct thread {
 
 struct process_work_threads {
 	struct thread *thread[PROCESS_WORK_THREADS_MAX];
-	uint32_t role;	   /* which of them is the role */
+	struct thread *role;
 	uint32_t is_awake; /* whether one watches; 0: it sleeps until there is work */
 	void (*run)(void *context);
 	void *context;
@@ -79,6 +78,11 @@ static uint32_t load(const uint32_t *from)
 static void store(uint32_t *to, uint32_t value)
 {
 	__atomic_store_n(to, value, __ATOMIC_SEQ_CST);
+}
+
+static struct thread *load_role(const struct process_work_threads *threads)
+{
+	return __atomic_load_n(&threads->role, __ATOMIC_SEQ_CST);
 }
 
 static bool change(uint32_t *value, uint32_t from, uint32_t to)
@@ -105,7 +109,7 @@ static void wake(uint32_t *value)
 /* Watches the role until a read does not come back. */
 static void watch_reads(struct process_work_threads *threads)
 {
-	struct thread *role = threads->thread[load(&threads->role)];
+	struct thread *role = load_role(threads);
 	struct patience patience = patience_begin();
 	uint64_t reads = 0;
 
@@ -138,9 +142,9 @@ static _Noreturn void watch(struct thread *own)
 	struct process_work_threads *threads = own->threads;
 
 	watch_reads(threads);
-	const struct thread *former = threads->thread[load(&threads->role)];
+	const struct thread *former = load_role(threads);
 	store(&own->state, IS_THE_ROLE);
-	store(&threads->role, own->index);
+	__atomic_store_n(&threads->role, own, __ATOMIC_SEQ_CST);
 	setcontext(&former->role);
 	__builtin_trap();
 }
@@ -170,7 +174,7 @@ ssize_t process_work_read(struct process_work *work, int fd, pid_t pid, uint64_t
 			  void *buffer, size_t length)
 {
 	struct process_work_threads *threads = work->threads;
-	struct thread *thread = threads ? threads->thread[load(&threads->role)] : NULL;
+	struct thread *thread = threads ? load_role(threads) : NULL;
 
 	if (!thread || load(&thread->state) != WORKS)
 		return process_memory_read(fd, pid, address, buffer, length);
@@ -204,7 +208,7 @@ static void do_work(unsigned int high, unsigned int low)
 	threads->run(threads->context);
 }
 
-static struct thread *thread_new(struct process_work_threads *threads, uint32_t index)
+static struct thread *thread_new(struct process_work_threads *threads)
 {
 	struct thread *thread =
 	    mmap(NULL, sizeof(*thread), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -214,7 +218,6 @@ static struct thread *thread_new(struct process_work_threads *threads, uint32_t 
 	mmap(thread->guard, sizeof(thread->guard), PROT_NONE,
 	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	thread->threads = threads;
-	thread->index = index;
 	return thread;
 }
 
@@ -225,12 +228,12 @@ static struct process_work_threads *threads_new(void)
 
 	if (threads == MAP_FAILED)
 		return NULL;
-	threads->thread[0] = thread_new(threads, 0);
-	if (!threads->thread[0]) {
+	threads->role = threads->thread[0] = thread_new(threads);
+	if (!threads->role) {
 		munmap(threads, sizeof(*threads));
 		return NULL;
 	}
-	threads->thread[0]->state = IS_THE_ROLE;
+	threads->role->state = IS_THE_ROLE;
 	threads->is_awake = 1;
 	return threads;
 }
@@ -246,7 +249,7 @@ static bool start_thread(struct process_work_threads *threads, uint32_t index)
 	struct thread *thread = threads->thread[index];
 
 	if (!thread)
-		thread = threads->thread[index] = thread_new(threads, index);
+		thread = threads->thread[index] = thread_new(threads);
 	if (!thread)
 		return false;
 	store(&thread->state, WATCHES);
@@ -286,7 +289,7 @@ static bool begin(struct process_work *work, void (*run)(void *context), void *c
 	struct process_work_threads *threads = work->threads;
 	if (!threads || !is_watched(threads))
 		return false;
-	struct thread *thread = threads->thread[load(&threads->role)];
+	struct thread *thread = load_role(threads);
 	threads->run = run;
 	threads->context = context;
 	thread->waited_ns = 0;
@@ -324,13 +327,12 @@ int process_work_run(struct process_work *work, void (*run)(void *context), void
 		return 0;
 	}
 	struct process_work_threads *threads = work->threads;
-	const uint32_t own = load(&threads->role);
-	struct thread *thread = threads->thread[own];
+	struct thread *own = load_role(threads);
 
-	change_stack(threads, thread);
+	change_stack(threads, own);
 	/* The thread that is here may be another one now. */
-	if (load(&threads->role) == own) {
-		store(&thread->state, IS_THE_ROLE);
+	if (load_role(threads) == own) {
+		store(&own->state, IS_THE_ROLE);
 		return 0;
 	}
 	patience_leave_alone(work->page, &work->logged_ns);

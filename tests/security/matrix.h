@@ -22,10 +22,6 @@
 	{                                                                                          \
 		KILLED, outcome, outcome, outcome, KILLED, KILLED, outcome, outcome                \
 	}
-#define BOTH_WORKERS(outcome)                                                                      \
-	{                                                                                          \
-		KILLED, KILLED, KILLED, outcome, KILLED, KILLED, KILLED, outcome                   \
-	}
 #define ONLY_OTLP(outcome)                                                                         \
 	{                                                                                          \
 		KILLED, KILLED, KILLED, KILLED, KILLED, outcome, KILLED, KILLED                    \
