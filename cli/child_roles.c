@@ -12,7 +12,10 @@
  *
  * A process that waits for a file system or a device may not even end when it is killed. Nobody
  * waits for such a role: a second after it was killed it counts as ended and is left alone. It
- * keeps its uid, and roles_collect_left_alone() collects it if it ends some day.
+ * keeps its uid, and roles_collect_others() collects it if it ends some day.
+ *
+ * The helpers of a role that was killed become children of this process, which collects them. The
+ * first process of a container often collects nobody.
  *
  * Example: `bulkhead record` with pid 4711 starts the worker with uid 64187 (the fourth from 61184
  * + 4711 * 8 modulo the range), and /run/bulkhead-4711-TIME as its run directory. A file that the
@@ -262,7 +265,7 @@ static void role_leave_alone(struct roles *roles, enum role_id role)
 	child->pid = 0;
 }
 
-void roles_collect_left_alone(struct roles *roles)
+static void collect_left_alone(struct roles *roles)
 {
 	size_t kept = 0;
 
@@ -275,6 +278,42 @@ void roles_collect_left_alone(struct roles *roles)
 			log_info("a role that was left alone has ended: pid=%d", pid);
 	}
 	roles->left_alone_count = kept;
+}
+
+/* Starts another guard if somebody has killed it. */
+static void guard_replace(struct roles *roles)
+{
+	if (roles->guard <= 0 || waitpid(roles->guard, NULL, WNOHANG) != roles->guard)
+		return;
+	close(roles->guard_fd);
+	roles->guard = 0;
+	const int r = roles_start_guard(roles);
+	if (r < 0)
+		log_error("no process removes the run directory if this one is killed: dir=%s "
+			  "error=%s",
+			  roles->run_dir, strerror(-r));
+}
+
+/* Returns whether the end of this child means something to somebody, who collects it then. */
+static bool is_known(const struct roles *roles, pid_t pid)
+{
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		if (roles->processes[role].pid == pid)
+			return true;
+	}
+	return pid == roles->guard || pid == roles->command;
+}
+
+void roles_collect_others(struct roles *roles)
+{
+	siginfo_t info = {0};
+
+	collect_left_alone(roles);
+	guard_replace(roles);
+	/* One that is known hides those after it, until it is collected too. */
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid &&
+	       !is_known(roles, info.si_pid))
+		waitpid(info.si_pid, NULL, 0);
 }
 
 enum role_id roles_reap(struct roles *roles)
@@ -382,7 +421,7 @@ int roles_connect(struct roles *roles, enum role_id role)
 
 int roles_prepare(struct roles *roles, bool agent, bool strict_memory)
 {
-	roles_collect_left_alone(roles);
+	roles_collect_others(roles);
 	roles->agent = agent;
 	roles->strict_memory = strict_memory;
 	for (int role = 0; role < ROLE_COUNT; role++) {
@@ -406,6 +445,8 @@ int roles_prepare(struct roles *roles, bool agent, bool strict_memory)
 
 int roles_start(struct roles *roles, const char *agent_run_dir)
 {
+	/* For roles_collect_others(). */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pins_prepare(roles);
 	int r = roles_make_run_dir(roles, agent_run_dir);
 	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT && !r; role++)

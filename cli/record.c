@@ -353,6 +353,7 @@ static int run(struct recording *r)
 	int status = supervisor_init(&r->supervisor, &r->policy, r);
 	if (!status && r->options.command && command_prepare(&r->command, r->options.command) < 0)
 		status = STATUS_FAILED;
+	r->supervisor.roles.command = r->command.pid;
 	if (!status)
 		status = supervisor_start(&r->supervisor);
 	return status ? status : supervisor_run(&r->supervisor);

@@ -43,6 +43,7 @@ struct roles {
 	/* Of this start and earlier ones. */
 	pid_t left_alone[ROLES_LEFT_ALONE_MAX];
 	size_t left_alone_count;
+	pid_t command; /* what a recording runs, a child that others collect; 0: there is none */
 };
 
 /* Returns which kind this program links: true for services. */
@@ -81,8 +82,10 @@ void roles_kill(struct roles *roles, enum role_id role);
  * is none. */
 enum role_id roles_reap(struct roles *roles);
 
-/* Collects the children that were left alone and have ended since. */
-void roles_collect_left_alone(struct roles *roles);
+/* Collects what else has ended and is a child: roles that were left alone, and helpers of roles
+ * that have ended (role/helper.h). Their zombies would count as processes of their uid, of which a
+ * role may have only a few. A guard that has ended is replaced. */
+void roles_collect_others(struct roles *roles);
 
 /* Disconnects after a role has ended, so that the others end too, and finds the role that failed
  * first. `first` is ROLE_COUNT if none ended with a reason of its own, and for services, whose

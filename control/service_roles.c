@@ -107,7 +107,7 @@ enum role_id roles_reap(struct roles *roles)
 	return ROLE_COUNT;
 }
 
-void roles_collect_left_alone(struct roles *roles)
+void roles_collect_others(struct roles *roles)
 {
 	(void)roles;
 }

@@ -500,7 +500,7 @@ static void on_tick(void *context, uint32_t events)
 	const uint64_t now = clock_monotonic_ns();
 
 	(void)events;
-	roles_collect_left_alone(&s->roles);
+	roles_collect_others(&s->roles);
 	reap(s);
 	if (s->loop.stopped)
 		return;

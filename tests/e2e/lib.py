@@ -493,11 +493,9 @@ def is_elf(path):
 
 def read(path):
     """The contents of a file in /proc, or None if its process has ended."""
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as f:
-            return f.read()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(path, encoding="utf-8", errors="surrogateescape") as f:
+        return f.read()
+    return None
 
 
 def proc_status(pid):
@@ -537,6 +535,12 @@ def descendants(ancestor):
         if above == ancestor and pid != ancestor:
             found[pid] = process
     return found
+
+
+def zombies_of(parent):
+    """[name] of the children that have ended and that their parent has not collected."""
+    children = filter(None, map(proc_status, filter(str.isdigit, os.listdir("/proc"))))
+    return [c["Name"] for c in children if int(c["PPid"]) == parent and c["State"][0] == "Z"]
 
 
 def bulkhead_processes(directory=BIN):

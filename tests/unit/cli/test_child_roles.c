@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -98,11 +99,11 @@ Test(roles, one_that_is_killed_and_does_not_end_counts_as_ended)
 	cr_expect_eq(WTERMSIG(opener->wait_status), SIGKILL);
 	cr_expect_eq(roles_reap(&made), ROLE_COUNT, "it is reported once");
 
-	roles_collect_left_alone(&made);
+	roles_collect_others(&made);
 	cr_expect_eq(made.left_alone_count, 1);
 	cr_expect_eq(made.left_alone[0], pid);
 	end(pid);
-	roles_collect_left_alone(&made);
+	roles_collect_others(&made);
 	cr_expect_eq(made.left_alone_count, 0);
 	cr_expect_eq(waitpid(pid, NULL, WNOHANG), -1, "it was not collected");
 }
@@ -119,7 +120,66 @@ Test(roles, a_stop_does_not_wait_for_one_that_does_not_end)
 	cr_expect_eq(made.left_alone_count, 1);
 	cr_expect_eq(made.left_alone[0], opener);
 	end(opener);
-	roles_collect_left_alone(&made);
+	roles_collect_others(&made);
+}
+
+/* Starts a child that starts another one and ends. Returns the other one, which is a zombie. */
+static pid_t start_orphan(void)
+{
+	int ends[2];
+	pid_t orphan;
+
+	cr_assert_eq(pipe(ends), 0);
+	const pid_t parent = fork();
+	if (!parent) {
+		orphan = fork();
+		if (!orphan)
+			_exit(0);
+		if (write(ends[1], &orphan, sizeof(orphan)) != sizeof(orphan))
+			_exit(1);
+		_exit(0);
+	}
+	cr_assert_eq(read(ends[0], &orphan, sizeof(orphan)), sizeof(orphan));
+	cr_assert_eq(waitpid(parent, NULL, 0), parent);
+	cr_assert_eq(waitid(P_PID, (id_t)orphan, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+	close(ends[0]);
+	close(ends[1]);
+	return orphan;
+}
+
+Test(roles, helpers_of_a_role_that_has_ended_are_collected)
+{
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	const pid_t first = start_orphan(), worker = start(ROLE_WORKER), second = start_orphan();
+
+	end(worker);
+	made.command = start(ROLE_OPENER);
+	made.processes[ROLE_OPENER] = (struct role_process){0};
+	end(made.command);
+	roles_collect_others(&made);
+	cr_expect_eq(waitpid(first, NULL, WNOHANG), -1, "it was not collected");
+	cr_expect_eq(roles_reap(&made), ROLE_WORKER, "a role is not collected like a helper");
+	cr_expect_eq(waitpid(made.command, NULL, WNOHANG), made.command, "nor is the command");
+	roles_collect_others(&made);
+	cr_expect_eq(waitpid(second, NULL, WNOHANG), -1, "it was not collected");
+}
+
+Test(roles, a_guard_that_was_killed_is_replaced)
+{
+	const pid_t guard = start(ROLE_LOADER);
+
+	made.processes[ROLE_LOADER] = (struct role_process){0};
+	snprintf(made.run_dir, sizeof(made.run_dir), "/run/bulkhead-test-%d", getpid());
+	made.guard = guard;
+	made.guard_fd = dup(STDERR_FILENO);
+	roles_collect_others(&made);
+	cr_expect_eq(made.guard, guard);
+	end(guard);
+	roles_collect_others(&made);
+	cr_expect_gt(made.guard, 0);
+	cr_expect_neq(made.guard, guard);
+	close(made.guard_fd);
+	cr_expect_eq(waitpid(made.guard, NULL, 0), made.guard, "it ends when its pipe is closed");
 }
 
 Test(roles, another_start_knows_those_that_were_left_alone)
@@ -137,7 +197,7 @@ Test(roles, another_start_knows_those_that_were_left_alone)
 		cr_expect_neq(made.uids.uid[role], 0);
 	}
 	end(opener);
-	roles_collect_left_alone(&made);
+	roles_collect_others(&made);
 }
 
 Test(roles, with_too_many_left_alone_none_is_started)
