@@ -307,8 +307,9 @@ struct msg_open_file {
 	uint32_t device_major, device_minor;
 	uint32_t tgid;
 	uint32_t cookie;
+	uint64_t container; /* as in struct msg_open_maps */
 };
-_Static_assert(sizeof(struct msg_open_file) == 40, "wire");
+_Static_assert(sizeof(struct msg_open_file) == 48, "wire");
 
 /* The answer to OPEN_FILE. If it has no descriptor, `error` is the errno. */
 struct msg_file {
@@ -319,6 +320,15 @@ struct msg_file {
 	uint32_t uid;  /* the effective one of the process, or TENANT_UID_UNKNOWN */
 };
 _Static_assert(sizeof(struct msg_file) == 16, "wire");
+
+struct msg_open_maps {
+	uint32_t tgid;
+	uint32_t reserved;
+	/* That of struct tenant, as far as the sender knows it. The opener, which reads nothing,
+	 * only uses it to leave alone whose files made its helpers hang. */
+	uint64_t container;
+};
+_Static_assert(sizeof(struct msg_open_maps) == 16, "wire");
 
 /* The answer to OPEN_MAPS, and one for each process after SCAN: the descriptors of /proc/TGID/maps,
  * /proc/TGID/stat and, if the kernel has cgroups, /proc/TGID/cgroup. Without descriptors the
@@ -337,8 +347,9 @@ struct msg_open_identity {
 	uint32_t want_environment;
 	uint32_t cookie;
 	uint32_t reserved;
+	uint64_t container; /* as in struct msg_open_maps */
 };
-_Static_assert(sizeof(struct msg_open_identity) == 16, "wire");
+_Static_assert(sizeof(struct msg_open_identity) == 24, "wire");
 
 /* The answer to OPEN_IDENTITY: the descriptors of /proc/TGID/stat, /proc/TGID/cgroup and, if it is
  * wanted, allowed and readable, /proc/TGID/environ. Without descriptors the process has ended, and
@@ -412,8 +423,9 @@ struct msg_allow_memory {
 	uint32_t device_major, device_minor;
 	uint32_t tgid;
 	uint32_t exec_generation; /* as in struct msg_mapped */
+	uint64_t container;	  /* as in struct msg_open_maps */
 };
-_Static_assert(sizeof(struct msg_allow_memory) == 40, "wire");
+_Static_assert(sizeof(struct msg_allow_memory) == 48, "wire");
 
 /* OPEN_MEMORY requests the memory of a process; FORBID_MEMORY ends the permission for it. The
  * answer to a request repeats `exec_generation`: a descriptor that was opened while the process
@@ -462,18 +474,19 @@ enum msg_debug_place {
  * are tried, in which order. The worker asks for the next one if the file is not the right one. */
 struct msg_open_debug {
 	uint32_t module;
-	uint32_t place;	 /* MSG_DEBUG_* */
-	uint32_t first;	 /* these many paths are left out */
-	uint32_t tgid;	 /* MSG_DEBUG_*OF_PROCESS: the process */
-	uint64_t inode;	 /* MSG_DEBUG_*OF_PROCESS: of the module's file, which the process maps */
-	uint32_t length; /* bytes of the build id, 2 to MSG_BUILD_ID_BYTES; 0: there is none */
+	uint32_t place; /* MSG_DEBUG_* */
+	uint32_t first; /* these many paths are left out */
+	uint32_t tgid;	/* MSG_DEBUG_*OF_PROCESS: the process */
+	uint64_t inode; /* MSG_DEBUG_*OF_PROCESS: of the module's file, which the process maps */
+	uint64_t container; /* MSG_DEBUG_*OF_PROCESS: as in struct msg_open_maps */
+	uint32_t length;    /* bytes of the build id, 2 to MSG_BUILD_ID_BYTES; 0: there is none */
 	uint8_t build_id[MSG_BUILD_ID_BYTES];
 	/* The name in .gnu_debuglink or, for an alternate file, .gnu_debugaltlink; "": none. For a
 	 * file of one unit, its path from where the compiler ran, or its name. For the kernel's,
 	 * the opener itself puts the version there. */
 	char link[MSG_DEBUG_LINK_BYTES];
 };
-_Static_assert(sizeof(struct msg_open_debug) == 304, "wire");
+_Static_assert(sizeof(struct msg_open_debug) == 312, "wire");
 
 /* The answer to OPEN_DEBUG, with the descriptor. Without it, `error` is the errno: ENOENT if there
  * is no such file. The opener does not read the file; the worker compares its build id. */
@@ -491,9 +504,10 @@ _Static_assert(sizeof(struct msg_debug_file) == 16, "wire");
  * refused. */
 struct msg_open_jit_map {
 	uint32_t tgid;
-	uint32_t cookie; /* for the answer */
+	uint32_t cookie;    /* for the answer */
+	uint64_t container; /* as in struct msg_open_maps */
 };
-_Static_assert(sizeof(struct msg_open_jit_map) == 8, "wire");
+_Static_assert(sizeof(struct msg_open_jit_map) == 16, "wire");
 
 /* The answer to OPEN_JIT_MAP, with the descriptor. Without it, `error` is the errno: ENOENT if
  * there is no such file. The opener does not read the file. */
@@ -509,10 +523,11 @@ _Static_assert(sizeof(struct msg_jit_map) == 20, "wire");
 struct msg_process {
 	uint32_t tgid;
 	uint32_t exec_generation; /* as in struct msg_mapped */
+	uint64_t container;	  /* that of struct tenant */
 	char comm[MSG_COMM_BYTES];
 	char path[MSG_PATH_BYTES];
 };
-_Static_assert(sizeof(struct msg_process) == 280, "wire");
+_Static_assert(sizeof(struct msg_process) == 288, "wire");
 
 struct msg_kernel_text {
 	uint64_t address;

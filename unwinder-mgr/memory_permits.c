@@ -46,6 +46,7 @@ int memory_permit_update(struct manager *manager, struct process *process)
 	    .device_minor = minor(file->st_dev),
 	    .tgid = process->tgid,
 	    .exec_generation = process->exec_generation,
+	    .container = share_tenant(process->share).container,
 	};
 	if (!memcmp(&allowed, &process->allowed, sizeof(allowed))) {
 		permit_publish(process);

@@ -258,6 +258,7 @@ void module_request(struct manager *manager, struct module *module, struct proce
 	    .device_minor = module->key.device_minor,
 	    .tgid = process->tgid,
 	    .cookie = module->id,
+	    .container = share_tenant(process->share).container,
 	};
 
 	module->requested_for = process->tgid;

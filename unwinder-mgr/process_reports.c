@@ -22,7 +22,8 @@ void process_mark_dirty(struct processes *processes, struct process *process)
 static void process_announce(struct manager *manager, struct process *process)
 {
 	struct msg_process message = {.tgid = process->tgid,
-				      .exec_generation = process->exec_generation};
+				      .exec_generation = process->exec_generation,
+				      .container = share_tenant(process->share).container};
 
 	memcpy(message.comm, process->comm, sizeof(message.comm));
 	for (size_t i = 0; process->list && i < process->list->count; i++) {

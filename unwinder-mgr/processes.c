@@ -122,8 +122,14 @@ void processes_set_tenant(struct manager *manager, uint32_t tgid, struct tenant 
 {
 	struct process *process = process_ensure(&manager->processes, tgid);
 
-	if (process && tenant.uid != TENANT_UID_UNKNOWN)
-		process_set_share(process, shares_get(&manager->shares, tenant));
+	if (!process || tenant.uid == TENANT_UID_UNKNOWN)
+		return;
+	/* The worker is told again. */
+	if (share_tenant(process->share).container != tenant.container) {
+		process->announced = false;
+		process_mark_dirty(&manager->processes, process);
+	}
+	process_set_share(process, shares_get(&manager->shares, tenant));
 }
 
 struct tenant processes_tenant(struct manager *manager, uint32_t tgid, uint32_t uid)
@@ -454,10 +460,12 @@ void processes_publish(struct manager *manager)
 /* Requests /proc/TGID/maps from the opener. */
 static void process_request_maps(struct manager *manager, struct process *process, uint64_t now_ns)
 {
-	const struct msg_id id = {.id = process->tgid};
+	const struct msg_open_maps request = {.tgid = process->tgid,
+					      .container = share_tenant(process->share).container};
 
 	process->rescanned_ns = now_ns;
-	peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_MAPS, &id, sizeof(id), NULL, 0);
+	peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_MAPS, &request, sizeof(request),
+		  NULL, 0);
 }
 
 /* Returns whether the process's maps have not been requested for some time. */

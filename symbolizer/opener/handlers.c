@@ -326,9 +326,11 @@ static int opener_on_scan(void *context)
 	return 0;
 }
 
-static int opener_on_open_maps(void *context, const struct msg_id *process)
+static int opener_on_open_maps(void *context, const struct msg_open_maps *request)
 {
-	return open_for(context, (struct opening){.kind = OPENING_MAPS, .tgid = process->id});
+	return open_for(context, (struct opening){.kind = OPENING_MAPS,
+						  .tgid = request->tgid,
+						  .container = request->container});
 }
 
 static int opener_on_open_file(void *context, const struct msg_open_file *request)
@@ -337,6 +339,7 @@ static int opener_on_open_file(void *context, const struct msg_open_file *reques
 
 	return open_for(opener, (struct opening){.kind = OPENING_FILE,
 						 .tgid = request->tgid,
+						 .container = request->container,
 						 .by_name = opener->role.strict_memory,
 						 .file = *request});
 }
@@ -348,6 +351,7 @@ static int opener_on_open_identity(void *context, const struct msg_open_identity
 	return open_for(opener, (struct opening){.kind = OPENING_IDENTITY,
 						 .tgid = request->tgid,
 						 .cookie = request->cookie,
+						 .container = request->container,
 						 .environment = request->want_environment &&
 								opener->environment_allowed});
 }
@@ -362,6 +366,7 @@ static int opener_on_open_debug(void *context, const struct msg_open_debug *requ
 
 	struct opening opening = {.kind = of_process ? OPENING_DEBUG_OF_PROCESS : OPENING_DEBUG,
 				  .tgid = of_process ? request->tgid : 0,
+				  .container = of_process ? request->container : 0,
 				  .debug = *request};
 
 	/* The worker chooses no path on the host. */
@@ -376,6 +381,7 @@ static int opener_on_open_jit_map(void *context, const struct msg_open_jit_map *
 
 	return open_for(opener, (struct opening){.kind = OPENING_JIT_MAP,
 						 .tgid = request->tgid,
+						 .container = request->container,
 						 .by_name = opener->role.strict_memory,
 						 .cookie = request->cookie});
 }
@@ -390,6 +396,7 @@ static int open_memory(struct opener *opener, const struct msg_open_memory *requ
 	permit->opens++;
 	return open_for(opener, (struct opening){.kind = OPENING_MEMORY,
 						 .tgid = request->tgid,
+						 .container = permit->allowed.container,
 						 .memory = permit->allowed});
 }
 

@@ -40,8 +40,10 @@ enum {
 struct opening {
 	enum opening_kind kind;
 	uint32_t tgid;
-	uint32_t uid;	  /* of the process, for the answer */
-	uint32_t cookie;  /* of the request, for the answer */
+	uint32_t uid;	 /* of the process, for the answer */
+	uint32_t cookie; /* of the request, for the answer */
+	/* Of the process, as who asks knows it: see struct msg_open_maps. */
+	uint64_t container;
 	bool environment; /* of OPENING_IDENTITY */
 	bool by_name;	  /* of OPENING_FILE and OPENING_JIT_MAP: see open_file_named() */
 	union {

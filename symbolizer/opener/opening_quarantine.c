@@ -18,10 +18,9 @@ static struct quarantine_key device_of(const struct opening *opening)
 				       {opening->file.device_major, opening->file.device_minor}};
 }
 
-/* The opener reads nothing, so it does not know the container. */
 static struct tenant tenant_of_opening(const struct opening *opening)
 {
-	return tenant_of(opening->uid, 0);
+	return tenant_of(opening->uid, opening->container);
 }
 
 unsigned int opening_quarantine(struct quarantine *quarantine, const struct opening *opening,

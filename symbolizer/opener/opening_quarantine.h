@@ -11,6 +11,11 @@
  * - from the second time on, the user's files on devices that are no disks are;
  * - from the fourth time on, all processes of the user are.
  *
+ * A user is one within a container, or outside of all (common/tenant.h). The opener, which reads
+ * nothing, takes the container from the request. The manager knows it. A worker that was taken over
+ * may name any, so it can have a user left alone whose files make helpers hang in another
+ * container.
+ *
  * How long each lasts: see common/quarantine.h. Debug files belong to no process and no user. If a
  * helper hangs on one, all of them are left alone (process 0).
  *

@@ -113,6 +113,7 @@ static bool make_request(const struct worker *worker, const struct module *modul
 	if (file->place == MSG_DEBUG_OF_HOST || file->place == MSG_DEBUG_ALTERNATE_OF_HOST)
 		return request->length;
 	request->tgid = worker->sample_tgid;
+	request->container = processes_container(&worker->processes, worker->sample_tgid);
 	request->inode = module->subject.inode;
 	return request->tgid && request->inode &&
 	       (request->length || request->link[0] || file->place == MSG_DEBUG_PACKAGE_OF_PROCESS);

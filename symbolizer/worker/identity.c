@@ -271,9 +271,11 @@ static void process_ask(struct worker *worker, struct identity_process *process)
 
 	if (process->state == PROCESS_ANSWERED || is_asked(process, now) || !may_ask(identity, now))
 		return;
-	const struct msg_open_identity request = {.tgid = process->tgid,
-						  .want_environment = identity->name_count > 0,
-						  .cookie = ++identity->cookie};
+	const struct msg_open_identity request = {
+	    .tgid = process->tgid,
+	    .want_environment = identity->name_count > 0,
+	    .cookie = ++identity->cookie,
+	    .container = processes_container(&worker->processes, process->tgid)};
 	process->state = PROCESS_UNASKED;
 	if (peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_IDENTITY, &request,
 		      sizeof(request), NULL, 0) < 0)
@@ -374,7 +376,9 @@ static int identity_read_of(struct worker *worker, const struct identity_process
 			    struct identity_found *found)
 {
 	struct identity *identity = worker->identity;
-	const struct work_subject subject = {.tgid = process->tgid, .tenant = tenant_of(uid, 0)};
+	const struct work_subject subject = {
+	    .tgid = process->tgid,
+	    .tenant = tenant_of(uid, processes_container(&worker->processes, process->tgid))};
 
 	if (work_is_quarantined(worker->role.work_page, &subject))
 		return -EBUSY;

@@ -197,9 +197,11 @@ static struct jit_map *map_of(struct worker *worker, const struct bh_sample *hea
 	return map;
 }
 
-static struct work_subject map_subject(const struct jit_map *map)
+static struct work_subject map_subject(const struct worker *worker, const struct jit_map *map)
 {
-	return (struct work_subject){.tgid = map->tgid, .tenant = tenant_of(map->uid, 0)};
+	const uint64_t container = processes_container(&worker->processes, map->tgid);
+
+	return (struct work_subject){.tgid = map->tgid, .tenant = tenant_of(map->uid, container)};
 }
 
 /* --- asking --- */
@@ -207,7 +209,10 @@ static struct work_subject map_subject(const struct jit_map *map)
 static void ask(struct worker *worker, struct jit_map *map, uint64_t now)
 {
 	struct jit_maps *maps = &worker->jit_maps;
-	const struct msg_open_jit_map request = {.tgid = map->tgid, .cookie = ++maps->cookie};
+	const struct msg_open_jit_map request = {
+	    .tgid = map->tgid,
+	    .cookie = ++maps->cookie,
+	    .container = processes_container(&worker->processes, map->tgid)};
 
 	map->asked_ns = now;
 	map->cookie = request.cookie;
@@ -306,7 +311,7 @@ static void apply_changes(struct worker *worker, struct jit_map *map,
 static void read_slice(struct worker *worker, struct jit_map *map)
 {
 	const size_t before = map_bytes(map);
-	const struct work_subject subject = map_subject(map);
+	const struct work_subject subject = map_subject(worker, map);
 	struct jit_file_changes changes = {0};
 
 	work_begin(worker->role.work_page, &subject);
@@ -343,7 +348,7 @@ static uint64_t pause_after(const struct jit_map *map, uint64_t ms)
 static bool map_read(struct worker *worker, struct jit_map *map)
 {
 	struct jit_maps *maps = &worker->jit_maps;
-	const struct work_subject subject = map_subject(map);
+	const struct work_subject subject = map_subject(worker, map);
 	const uint64_t began_ns = clock_monotonic_ns();
 
 	if (work_is_quarantined(worker->role.work_page, &subject) ||

@@ -21,6 +21,9 @@ void processes_announce(struct processes *processes, const struct msg_process *m
 
 	clean.comm[sizeof(clean.comm) - 1] = 0;
 	clean.path[sizeof(clean.path) - 1] = 0;
+	/* It is the same process when it becomes known whose it is. */
+	if (*link)
+		(*link)->message.container = clean.container;
 	if (*link && !memcmp(&(*link)->message, &clean, sizeof(clean)))
 		return;
 	if (!*link)

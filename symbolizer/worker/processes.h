@@ -35,6 +35,14 @@ static inline const struct announced_process *processes_find(const struct proces
 	return process;
 }
 
+/* Returns the container of a process (common/tenant.h), or 0: it has none, or was not announced. */
+static inline uint64_t processes_container(const struct processes *processes, uint32_t tgid)
+{
+	const struct announced_process *process = processes_find(processes, tgid);
+
+	return process ? process->message.container : 0;
+}
+
 /* Adds a process, or replaces what was announced before. Without memory, a new process is not
  * recorded. */
 void processes_announce(struct processes *processes, const struct msg_process *message);

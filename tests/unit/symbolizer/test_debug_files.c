@@ -306,6 +306,18 @@ Test(debug_files, without_a_build_id_are_searched_by_the_link_alone)
 	expect_asked(1, MSG_DEBUG_OF_PROCESS, 0);
 }
 
+Test(debug_files, of_a_process_are_asked_for_with_its_container)
+{
+	const struct msg_process process = {.tgid = SAMPLED, .container = 9};
+
+	processes_announce(&worker.processes, &process);
+	sample_process();
+	id_length = 0;
+	cr_expect(debug_files_are_awaited(&worker, module));
+	cr_expect_eq(asked.place, MSG_DEBUG_OF_PROCESS);
+	cr_expect_eq(asked.container, 9);
+}
+
 Test(debug_files, with_neither_are_not_asked_for)
 {
 	worker.sample_tgid = SAMPLED;

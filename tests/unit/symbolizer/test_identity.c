@@ -351,6 +351,27 @@ Test(identity, descriptions_fit_into_the_batch)
 	worker_free(worker);
 }
 
+/* The manager may learn whose a process is when it was announced already. */
+Test(identity, the_opener_learns_the_container)
+{
+	struct worker *worker = worker_new(0, false);
+	struct msg_process said = {.tgid = TGID, .comm = "first", .container = 9};
+
+	processes_announce(&worker->processes, &said);
+	sample_add(worker, TGID, 7);
+	cr_assert_eq(sent.request_count, 1);
+	cr_expect_eq(sent.requests[0].container, 9);
+	said.container = 8;
+	processes_announce(&worker->processes, &said);
+	cr_expect_eq(processes_container(&worker->processes, TGID), 8);
+	cr_expect_eq(processes_container(&worker->processes, TGID + 1), 0);
+	answer_request(worker, 0, "0::/\n");
+	batch_flush(&worker->batch);
+	sample_add(worker, TGID, 7);
+	cr_expect_eq(sent.request_count, 1, "it is the same process");
+	worker_free(worker);
+}
+
 /* An exec changes the environment and possibly the container. */
 Test(identity, a_process_is_requested_again_after_an_exec)
 {

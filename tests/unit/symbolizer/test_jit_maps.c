@@ -318,6 +318,16 @@ Test(jit_maps, of_a_process_are_not_those_of_its_successor)
 	cr_expect_eq(asks(), 2);
 }
 
+/* The opener hung on files of this user in this container before. */
+Test(jit_maps, are_asked_for_with_the_container)
+{
+	const struct msg_process process = {.tgid = TGID, .container = 9};
+
+	processes_announce(&worker.processes, &process);
+	select_map();
+	cr_expect_eq(asked.container, 9);
+}
+
 Test(jit_maps, of_a_program_are_not_those_of_the_next_one)
 {
 	struct msg_process process = {.tgid = TGID, .exec_generation = 3};

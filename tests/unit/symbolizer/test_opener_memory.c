@@ -59,7 +59,8 @@ static struct msg_open_memory of_42 = {.tgid = 42, .exec_generation = 7};
 
 static void allow(void)
 {
-	struct msg_allow_memory allowed = {.tgid = 42, .exec_generation = 7, .inode = 5};
+	struct msg_allow_memory allowed = {
+	    .tgid = 42, .exec_generation = 7, .inode = 5, .container = 9};
 
 	call(MESSAGE_ALLOW_MEMORY, &allowed, sizeof(allowed));
 }
@@ -102,11 +103,36 @@ Test(opener_memory, the_worker_gets_what_the_manager_has_allowed)
 	cr_expect_eq(asks, 1);
 	cr_expect_eq(asked.kind, OPENING_MEMORY);
 	cr_expect_eq(asked.memory.inode, 5);
+	cr_expect_eq(asked.container, 9);
 	done();
 	cr_expect_eq(answers, 1);
 	cr_expect_eq(answer.error, 0);
 	cr_expect_eq(answer.tgid, 42);
 	cr_expect_eq(answered_fds, 1);
+}
+
+/* Without it, the opener would leave alone a user in all containers. */
+Test(opener_memory, other_requests_have_the_container_too)
+{
+	struct msg_open_maps maps = {.container = 1};
+	struct msg_open_file file = {.container = 2};
+	struct msg_open_identity identity = {.container = 3};
+	struct msg_open_jit_map jit_map = {.container = 4};
+	struct msg_open_debug debug = {.place = MSG_DEBUG_OF_PROCESS, .container = 5};
+
+	call(MESSAGE_OPEN_MAPS, &maps, sizeof(maps));
+	cr_expect_eq(asked.container, 1);
+	call(MESSAGE_OPEN_FILE, &file, sizeof(file));
+	cr_expect_eq(asked.container, 2);
+	call(MESSAGE_OPEN_IDENTITY, &identity, sizeof(identity));
+	cr_expect_eq(asked.container, 3);
+	call(MESSAGE_OPEN_JIT_MAP, &jit_map, sizeof(jit_map));
+	cr_expect_eq(asked.container, 4);
+	call(MESSAGE_OPEN_DEBUG, &debug, sizeof(debug));
+	cr_expect_eq(asked.container, 5);
+	debug.place = MSG_DEBUG_OF_HOST;
+	call(MESSAGE_OPEN_DEBUG, &debug, sizeof(debug));
+	cr_expect_eq(asked.container, 0, "it belongs to nobody");
 }
 
 Test(opener_memory, a_request_waits_for_the_permission)

@@ -88,6 +88,25 @@ Test(opening_quarantine, root_and_unknown_users_are_not_users)
 	cr_expect_not(HAS(unknown, 101));
 }
 
+/* Root in a container is a user like others, and nobody in another container is concerned. */
+Test(opening_quarantine, of_a_user_is_of_one_container)
+{
+	for (uint32_t i = 1; i <= 4; i++) {
+		struct opening hung = maps(i, i % 2 ? 0 : 1000);
+
+		hung.container = 7;
+		ADD(hung, 100);
+		ADD(hung, 100);
+	}
+	for (uint64_t container = 0; container < 9; container++) {
+		struct opening of_root = maps(900, 0), of_user = maps(900, 1000);
+
+		of_root.container = of_user.container = container;
+		cr_expect_eq(HAS(of_root, 101), container == 7, "%d", (int)container);
+		cr_expect_eq(HAS(of_user, 101), container == 7, "%d", (int)container);
+	}
+}
+
 Test(opening_quarantine, of_debug_files_is_one_for_all_of_them)
 {
 	const struct opening hung = debug_file(7, TENANT_UID_UNKNOWN),

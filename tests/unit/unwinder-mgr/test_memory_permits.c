@@ -21,6 +21,7 @@ enum {
 
 static struct msg_allow_memory allowed;
 static struct msg_open_memory forbidden;
+static struct msg_process announced;
 static unsigned int allowed_before_mapped; /* of the MAPPED messages, how many came after an
 					      ALLOW_MEMORY of the same program */
 static bool opener_is_full;
@@ -33,6 +34,8 @@ static int on_send(enum message_type type, const void *payload, size_t length)
 		return -ENOBUFS;
 	if (type == MESSAGE_ALLOW_MEMORY)
 		memcpy(&allowed, payload, length);
+	if (type == MESSAGE_PROCESS)
+		memcpy(&announced, payload, length);
 	if (type == MESSAGE_FORBID_MEMORY)
 		memcpy(&forbidden, payload, length);
 	if (type == MESSAGE_MAPPED) {
@@ -94,6 +97,24 @@ Test(memory_permits, nobody_is_allowed_before_the_worker_watches_a_module)
 	map(PROCESS, TEXT, 5);
 	cr_expect_eq(sent(MESSAGE_ALLOW_MEMORY), 0);
 	cr_expect_eq(sent(MESSAGE_MAPPED), 0);
+}
+
+/* So that opener and worker know whom to leave alone. */
+Test(memory_permits, opener_and_worker_learn_the_container)
+{
+	processes_set_tenant(&manager, PROCESS, tenant_of(0, 9));
+	map_watched(PROCESS);
+	cr_expect_eq(allowed.container, 9);
+	cr_expect_eq(announced.container, 9);
+	processes_set_tenant(&manager, PROCESS, tenant_of(1000, 9));
+	processes_publish(&manager);
+	cr_expect_eq(sent(MESSAGE_PROCESS), 1);
+	cr_expect_eq(sent(MESSAGE_ALLOW_MEMORY), 1);
+	processes_set_tenant(&manager, PROCESS, tenant_of(1000, 8));
+	processes_publish(&manager);
+	cr_expect_eq(sent(MESSAGE_PROCESS), 2);
+	cr_expect_eq(announced.container, 8);
+	cr_expect_eq(allowed.container, 8);
 }
 
 Test(memory_permits, a_process_is_allowed_before_it_is_reported)

@@ -64,8 +64,10 @@ static unsigned int requests(void)
 
 Test(missing_files, a_file_is_requested_again_for_the_process_that_maps_it)
 {
+	processes_set_tenant(&manager, 100, tenant_of(0, 9));
 	map(100);
 	cr_assert_eq(requests(), 1);
+	cr_expect_eq(last.container, 9);
 	/* There is no second request while the first one is not answered. */
 	process_files_request_missing(&manager, UINT64_MAX);
 	cr_expect_eq(requests(), 1);
