@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes whose heaps make naming their frames take as long as possible, next to Python programs that know their call chain.
+"""Processes whose heaps are forged, next to programs that know their call chain.
 
-One of these starts during the attack. Their samples are not lost and have their names, whatever the attackers do.
+Some make naming their frames take as long as possible, some are of every language runtime and change all the time. One of the well-behaved programs
+starts during the attack. Their samples are not lost, and are right and named, whatever the attackers do.
 """
 import contextlib
 import os
@@ -10,13 +11,38 @@ import shutil
 import subprocess
 
 import lib
-from attack import FREQ, NOBODY
+from attack import FREQ, NOBODY, AttackCase
 
 BUSY_ATTACKERS = 4
 SLEEPING_ATTACKERS = 300
+LIMIT_STACK_FRAMES = 2304  # common/limits.h
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 PYTHON = os.path.realpath("/usr/bin/python3")  # everybody may execute it
 CHAIN = ["innermost", "Middle.step", "outermost", "<module>"]  # of named_chain.py
+# A program of each runtime that is in nested functions all the time, and the name of its process.
+LOOPS = {
+    os.path.basename(PYTHON): [PYTHON, "-c", "def descend(n):\n    return n and descend(n - 1) or sum(range(1000))\nwhile 1:\n    descend(20)"],
+    "perl": ["/usr/bin/perl", "-e", "sub descend { my $n = shift; return descend($n - 1) if $n; my $s = 0; $s += $_ for 1 .. 1000; $s } descend(20) while 1"],
+    "php": ["/usr/bin/php", "-r", "function descend($n) { return $n ? descend($n - 1) : array_sum(range(1, 1000)); } while (1) descend(20);"],
+    "ruby": ["/usr/bin/ruby", "-e", "def descend(n) = n > 0 ? descend(n - 1) : (1..1000).sum { |i| i }\nloop { descend(20) }"],
+    "node": ["/usr/bin/node", "-e", "function descend(n) { if (n) return descend(n - 1); let s = ''; for (let i = 0; i < 1000; i++) s += i; return s; } for (;;) descend(20);"],
+    "java": ["/usr/bin/java", "-Xmx64m", "-Xint", "Descend"],
+}
+JAVA = """class Descend {
+	static long descend(int n) {
+		if (n > 0)
+			return descend(n - 1);
+		long sum = 0;
+		for (int i = 0; i < 1000; i++)
+			sum += i;
+		return sum;
+	}
+	public static void main(String[] arguments) {
+		while (true)
+			descend(20);
+	}
+}
+"""
 NO_TIME = "[Python: name not read in time]"
 
 
@@ -92,6 +118,26 @@ class Heaps(lib.Case):
     def test_interpreters_that_take_long_to_attach(self):
         """Without the share, the worker attaches for as long as there are forged interpreters."""
         self.record_attack("forged_interpreters.py", SLEEPING_ATTACKERS)
+
+
+class Runtimes(AttackCase):
+    def test_heaps_of_every_runtime_that_change_all_the_time(self):
+        """Pointers lead in circles and lengths are of any size, in what the walkers and the worker read next. Where each program was stopped, and so
+        whether its frames can be found at all, is chance."""
+        with open(f"{self.directory}/Descend.java", "w", encoding="ascii") as file:
+            file.write(JAVA)
+        subprocess.run(["javac", "Descend.java"], cwd=self.directory, check=True)
+        command = [word for loop in LOOPS.values() for word in (",", *loop)][1:]
+        recording = self.record_attack(f"{lib.PROGRAMS}/scribbled_heaps", *command)
+        reached = 0
+        for comm in LOOPS:
+            samples = recording.of(comm)
+            named = sum(s.count for s in samples if any("descend" in frame for frame in s.frames))
+            longest = max(len(s.frames) for s in samples)
+            print(f"  {comm}: {named} of {sum(s.count for s in samples)} samples have a name of it, {len(samples)} stacks, at most {longest} frames")
+            reached += named > 0
+            self.assertLessEqual(longest, LIMIT_STACK_FRAMES, comm)
+        self.assertGreaterEqual(reached, len(LOOPS) / 2, recording.describe())
 
 
 if __name__ == "__main__":
