@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Go programs: one that knows its chains (go/chain.go), built in several ways, has exactly these stacks, with lines and inlined functions;
 stacks of the runtime, which runs on other stacks, go on with the goroutine (go/garbage.go); samples have the labels of their goroutine
-(go/labels.go), never those of another one or of an earlier moment; and a profile agrees with the one that a program makes of itself (go/profiled.go).
+(go/labels.go), never those of another one or of an earlier moment; libraries for C and plugins have exact stacks (go/library.go); and a profile
+agrees with the one that a program makes of itself (go/profiled.go).
 
 BULKHEAD_GOS: more programs "go", separated by colons. BULKHEAD_GO_TOOLCHAINS: versions that Go downloads, such as go1.27.3.
 """
@@ -275,6 +276,44 @@ class Go(lib.Case):
                 with self.subTest(go=version, mode=mode):
                     path = self.build(program, toolchain, ["labels.go", *LABELS_MORE[more]], environment, options)
                     self.check_labels(path, f"1.{version}, {mode}")
+
+    def check_library(self, process, innermost, outer, title):
+        """Patterns of functions, innermost first: those of the library, directly one after the other, and those that must follow, of which the last is the last."""
+        recording, samples = self.samples(process)
+        right, wrong = 0, collections.Counter()
+        for sample in samples:
+            names = [name for name, _, _ in frames_of(sample)]
+            if not names or not names[0].endswith(".inner") or names[-1] == TOO_LARGE:
+                continue
+            rest = iter(names[len(innermost):])
+            if all(map(re.fullmatch, innermost, names)) and all(any(re.fullmatch(pattern, name) for name in rest) for pattern in outer) and not [*rest]:
+                right += otlp_decode.count(sample)
+            else:
+                wrong[str(names)] += otlp_decode.count(sample)
+        total = right + sum(wrong.values())
+        print(f"  {title}: {right} of {total} samples have the known chain", flush=True)
+        self.assertGreater(total, 500, recording.describe())
+        self.assertGreaterEqual(right, LEAST_SHARE * total, f"{wrong.most_common(3)}\n{recording.describe()}")
+
+    def test_libraries_for_c_and_plugins(self):
+        for program, toolchain, version in self.versions():
+            if version < JOINED_SINCE:
+                print(f"SKIP Go 1.{version}: its calls from C are not joined", flush=True)
+                continue
+            with self.subTest(go=version, mode="c-shared"):
+                self.build(program, toolchain, ["library.go"], {"CGO_ENABLED": "1"}, ["-buildmode=c-shared", "-ldflags=-s -w"])
+                host = os.path.join(self.directory, "library_host")
+                subprocess.run(["cc", "-O2", os.path.join(HERE, "go/library_host.c"), os.path.join(self.directory, "library"), f"-Wl,-rpath,{self.directory}",
+                                "-o", host], check=True)
+                with self.running(host) as process:
+                    self.check_library(process, [r"main\.inner", r"main\.middle", r"main\.Work", r"_cgoexp_\w+_Work"],
+                                       [r"runtime\.cgocallback", "crosscall2", "Work", r"from_c.*", "main", "_start"], f"1.{version}, a library for C")
+            with self.subTest(go=version, mode="plugin"):
+                host = self.build(program, toolchain, ["plugin_host.go"], {"CGO_ENABLED": "1"}, [])
+                library = self.build(program, toolchain, ["library.go"], {"CGO_ENABLED": "1"}, ["-buildmode=plugin"])
+                with self.running(host, library) as process:
+                    self.check_library(process, [r"plugin/.*\.inner", r"plugin/.*\.middle", r"plugin/.*\.Enter", r"main\.drive", r"main\.main"],
+                                       [r"runtime\.main", r"runtime\.goexit"], f"1.{version}, a plugin")
 
     def own_profile(self, program, path):
         done = subprocess.run([program, "tool", "pprof", "-raw", path], check=True, capture_output=True, text=True, timeout=10 * lib.PATIENCE)
