@@ -39,9 +39,10 @@
 #include "common/time_units.h"
 
 enum {
-	/* Messages of one peer that are handled before the other peers get their turn: a flood from
-	 * one must not delay the others for more than some milliseconds. */
+	/* Messages of one peer that are handled before the other peers get their turn, and the time
+	 * after which no further one is: a flood from one must not delay the others. */
 	ROLE_MESSAGES_PER_TURN = 256,
+	ROLE_TURN_MS = 10,
 	/* Blocks of this size and above are mappings of their own (the C library's default). */
 	ROLE_MMAP_THRESHOLD_BYTES = 128 << 10,
 	/* How often the messages of a peer are handled before it is replaced by its successor: more
@@ -463,8 +464,10 @@ static void role_give_up(struct role_watch *watch, const struct message *message
 	loop_stop(&role->loop, r == -EPIPE ? STATUS_DONE : STATUS_FAILED);
 }
 
+/* `events` of a peer whose connection ends are 0: the time is not limited. */
 static void role_on_peer(void *context, uint32_t events)
 {
+	const uint64_t until_ns = clock_monotonic_ns() + ROLE_TURN_MS * NS_PER_MS;
 	struct role_watch *watch = context;
 	struct role *role = watch->role;
 	struct peer *peer = &role->peers[watch->other];
@@ -487,6 +490,8 @@ static void role_on_peer(void *context, uint32_t events)
 			role_give_up(watch, &message, r);
 			return;
 		}
+		if (events && clock_monotonic_ns() >= until_ns)
+			return;
 	}
 }
 
@@ -509,7 +514,7 @@ static void role_end_predecessor(struct role_watch *watch)
 	struct peer *peer = &watch->role->peers[watch->other];
 
 	for (int i = 0; i < ROLE_LAST_TURNS && peer->fd >= 0 && !watch->role->loop.stopped; i++)
-		role_on_peer(watch, EPOLLIN);
+		role_on_peer(watch, 0);
 	if (peer->fd >= 0)
 		role_give_up(watch, NULL, -EPIPE);
 }

@@ -10,9 +10,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/exit_status.h"
+#include "common/time_units.h"
 #include "role/role.h"
 
 static const struct sandbox_policy policy = {.peers = ROLE_BIT(ROLE_CONTROL) | ROLE_BIT(ROLE_EXPORTER)};
@@ -147,6 +149,65 @@ Test(role, a_role_ends_that_does_not_go_on_without_the_old_one)
 	cr_expect_eq(gone, 1);
 	cr_expect_eq(role.peers[ROLE_EXPORTER].fd, -1);
 	cr_expect(role.loop.stopped);
+}
+
+enum {
+	SLOW_MESSAGES = 10,
+	/* More than the last turns of a connection handle, with two in each. */
+	MANY_SLOW_MESSAGES = 150,
+	SLOW_MS = 6, /* for each of them */
+};
+static unsigned int most_at_once, resets_before;
+
+/* Takes its time, by the clock and not by that of the CPU. */
+static int count_slowly(void *context, struct message *message)
+{
+	nanosleep(&(struct timespec){.tv_nsec = SLOW_MS * NS_PER_MS}, NULL);
+	return count_resets(context, message);
+}
+
+static void note_how_many(void *context, uint32_t events)
+{
+	(void)context;
+	(void)events;
+	most_at_once = resets - resets_before > most_at_once ? resets - resets_before : most_at_once;
+	resets_before = resets;
+	if (resets == SLOW_MESSAGES)
+		loop_stop(&role.loop, STATUS_DONE);
+}
+
+static void connect_and_send_slow_messages(int count)
+{
+	role.handlers = count_slowly;
+	role.on_gone = note_end;
+	role.on_connected = end_loop;
+	exporter.fd = -1;
+	connect_to_role();
+	cr_assert_eq(loop_run(&role.loop), STATUS_DONE);
+	for (int i = 0; i < count; i++)
+		cr_assert_eq(peer_send(&exporter, MESSAGE_RESET_REQUEST, NULL, 0, NULL, 0), 0);
+	role.loop.stopped = false;
+}
+
+Test(role, messages_that_take_long_let_others_have_their_turn)
+{
+	connect_and_send_slow_messages(SLOW_MESSAGES);
+	loop_set_tick(&role.loop, 0, note_how_many, NULL);
+	cr_assert_eq(loop_run(&role.loop), STATUS_DONE);
+	cr_expect_leq(most_at_once, 2, "%u", most_at_once);
+}
+
+Test(role, all_that_the_old_one_has_sent_is_handled)
+{
+	survives = true;
+	connect_and_send_slow_messages(MANY_SLOW_MESSAGES);
+	struct peer first = exporter;
+	exporter.fd = -1;
+	connect_to_role();
+	cr_assert_eq(loop_run(&role.loop), STATUS_DONE);
+	cr_expect_eq(resets, MANY_SLOW_MESSAGES, "%u", resets);
+	cr_expect_eq(gone, 1);
+	peer_close(&first);
 }
 
 static uint32_t connected;
