@@ -5,8 +5,8 @@
  *
  *	taken_over OTHER PID...		the processes, and another one that they may not reach
  *	taken_over control		a process of root that has no sandbox
- *	taken_over start N COMMAND...	executes a command that starts N roles; 0: it is a role itself
- *	taken_over labelled LABEL	as "control", restricted by this profile of AppArmor or this
+ *	taken_over start N COMMAND...	executes a command that starts N roles; 0: it is a role
+ *itself taken_over labelled LABEL	as "control", restricted by this profile of AppArmor or this
  *					context of SELinux only
  *
  * Only roles that were started in the third way can be attacked (inject_start.c).
@@ -35,15 +35,21 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "common/time_units.h"
 #include "tests/security/actions.h"
 #include "tests/security/inject.h"
 
 enum {
 	EXIT_SKIPPED = 77,
 	PAGE = 4096,
-	NICE = 5 /* of the victim, so that it can be lowered without a capability */
+	NICE = 5, /* of the victim, so that it can be lowered without a capability */
+	/* How long a role is stopped, at most and about, before it goes on for this long. */
+	STOPPED_MOST_MS = 2000,
+	GOES_ON_MS = 100,
 };
 
 static const char secret_text[] = "secret";
@@ -226,11 +232,37 @@ static void attempt(const struct action *action, struct inject_process *role)
 		fail("end of the fork");
 }
 
+static void open_role(struct inject_process *role, pid_t pid)
+{
+	errno = -inject_open(role, pid);
+	if (errno)
+		fail("ptrace");
+}
+
+/* Makes all attempts. In between the role may answer whoever watches it, so that it is not taken
+ * for one that hangs: on a loaded machine all of them may take longer than a watchdog allows. */
+static void attempt_all(const struct actions *actions, pid_t pid)
+{
+	struct inject_process role;
+	uint64_t stopped_ns = clock_monotonic_ns();
+
+	open_role(&role, pid);
+	for (unsigned int i = 0; i < actions->count; i++) {
+		if (clock_monotonic_ns() - stopped_ns > STOPPED_MOST_MS * NS_PER_MS) {
+			inject_close(&role);
+			nanosleep(&(struct timespec){.tv_nsec = GOES_ON_MS * NS_PER_MS}, NULL);
+			stopped_ns = clock_monotonic_ns();
+			open_role(&role, pid);
+		}
+		attempt(&actions->of[i], &role);
+	}
+	inject_close(&role);
+}
+
 static void attack(pid_t pid, const struct targets *shared)
 {
 	static struct actions actions;
 	struct targets targets = *shared;
-	struct inject_process role;
 
 	inject_arena_reset();
 	actions.count = 0;
@@ -244,12 +276,7 @@ static void attack(pid_t pid, const struct targets *shared)
 	actions_add_privileges(&actions, &targets);
 	actions_add_namespaces(&actions, &targets);
 	printf("process %d\n", (int)pid);
-	errno = -inject_open(&role, pid);
-	if (errno)
-		fail("ptrace");
-	for (unsigned int i = 0; i < actions.count; i++)
-		attempt(&actions.of[i], &role);
-	inject_close(&role);
+	attempt_all(&actions, pid);
 	targets_fini(&targets);
 }
 
