@@ -171,7 +171,7 @@ static bool is_awaited(struct worker *worker, struct module *module, struct modu
 		return false;
 	file->hold_over = hold_is_over(&file->hold, HOLD_MS, now);
 	if (!file->hold_over && time_share_is_left(&worker->waiting_for_debug, now) &&
-	    !bpf_ring_is_half_full(&worker->ring)) {
+	    !worker_is_behind(worker)) {
 		hold_go_on(&file->hold, now);
 		return true;
 	}

@@ -223,8 +223,8 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	int error = module ? -EAGAIN : -ECANCELED;
 
 	if (module)
-		error = modules_get_symbols(&worker->modules, module,
-					    !bpf_ring_is_half_full(&worker->ring), &symbols);
+		error = modules_get_symbols(&worker->modules, module, !worker_is_behind(worker),
+					    &symbols);
 	const enum names_due due = error == -EAGAIN	 ? NAMES_SOON
 				   : error == -ECANCELED ? NAMES_LATER
 							 : NAMES_FINAL;

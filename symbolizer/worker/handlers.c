@@ -41,8 +41,10 @@ static int worker_on_maps(void *context, const struct msg_maps *maps, struct mes
 		return -errno;
 	worker->control = control;
 	const bool had_other_worker = worker->control->generation != 0;
-	if (had_other_worker || worker->role.again)
+	if (had_other_worker || worker->role.again) {
 		bpf_ring_resume(&worker->ring);
+		turn_take_over(worker);
+	}
 	stack_ids_begin(worker);
 	worker->batch.sent_samples += worker->control->position;
 	r = runtimes_init(worker, message->fds[3], maps->runtimes, had_other_worker);

@@ -506,8 +506,7 @@ static bool must_wait(struct worker *worker, struct jit_map *map, uint64_t now)
 
 	if (map->hold_over || !worker->naming_until_ns)
 		return false;
-	if (incomplete && !hold_is_over(&map->hold, HOLD_MS, now) &&
-	    !bpf_ring_is_half_full(&worker->ring) &&
+	if (incomplete && !hold_is_over(&map->hold, HOLD_MS, now) && !worker_is_behind(worker) &&
 	    time_part_may_begin(&map->waiting, &maps->waiting, 0, now)) {
 		hold_go_on(&map->hold, now);
 		return true;

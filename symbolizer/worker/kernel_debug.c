@@ -40,8 +40,8 @@ void kernel_debug_ask(struct worker *worker)
  * is asked for. Returns -ESTALE in this case; otherwise as modules_get_symbols(). */
 static int get_symbols(struct worker *worker, struct module *module, struct symbols **symbols)
 {
-	const int r = modules_get_symbols(&worker->modules, module,
-					  !bpf_ring_is_half_full(&worker->ring), symbols);
+	const int r =
+	    modules_get_symbols(&worker->modules, module, !worker_is_behind(worker), symbols);
 
 	if (r < 0 || !strcmp(module->ids.gnu_build_id, worker->kernel_debug.ids.gnu_build_id))
 		return r;

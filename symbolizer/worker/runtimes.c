@@ -331,8 +331,7 @@ static bool process_may_begin(struct worker *worker, struct managed_process *pro
 
 	if (time_part_may_begin(&process->time, &runtimes->time, needed_ns, now) &&
 	    time_group_may_begin(&process->tenant->time, &runtimes->time, now) &&
-	    (process->time.used_ns <= USED_WHILE_HALF_FULL_NS ||
-	     !bpf_ring_is_half_full(&worker->ring)))
+	    (process->time.used_ns <= USED_WHILE_HALF_FULL_NS || !worker_is_behind(worker)))
 		return true;
 	/* If nothing is left, that may be due to others. */
 	if (runtimes->time.left_ns > 0)

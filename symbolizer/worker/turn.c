@@ -24,6 +24,9 @@ enum {
 	 * milliseconds, unless the machine is overloaded. The ring has room for 4 s of samples of
 	 * usual depth. */
 	ANNOUNCEMENT_TIMEOUT_MS = 1000,
+	/* The same for all modules and processes, which a worker hears of that takes over from
+	 * another one. It needs some milliseconds for each new file. */
+	TAKE_OVER_MS = 3000,
 	/* Sampling begins when the language runtimes that are running already are attached, but no
 	 * later than this after all processes are known. */
 	ATTACHED_TIMEOUT_MS = 300,
@@ -31,6 +34,20 @@ enum {
 	 * then, and the loader and the CLI do not need the CPU. */
 	KERNEL_SYMBOLS_AFTER_MS = 20,
 };
+
+void turn_take_over(struct worker *worker)
+{
+	worker->takes_over_ns = clock_monotonic_ns() + TAKE_OVER_MS * NS_PER_MS;
+}
+
+/* Returns whether the worker has not heard yet of all that there was before it. */
+static bool turn_must_be_told(struct worker *worker, uint64_t now)
+{
+	if (worker->scanned_ns || now >= worker->takes_over_ns)
+		return false;
+	loop_tick_within(&worker->role.loop, TURN_RETRY_MS);
+	return true;
+}
 
 static void turn_end_wait(struct worker *worker, uint64_t now)
 {
@@ -58,7 +75,7 @@ static bool turn_module_is_late(struct worker *worker, const struct bh_sample *h
 		worker->waiting_since_ns = now;
 	}
 	if (missing && now - worker->waiting_since_ns < ANNOUNCEMENT_TIMEOUT_MS * NS_PER_MS &&
-	    !bpf_ring_is_half_full(&worker->ring))
+	    !worker_is_behind(worker))
 		return true;
 	worker->module_given_up = missing ? missing : worker->module_given_up;
 	turn_end_wait(worker, now);
@@ -71,7 +88,7 @@ static bool turn_must_wait(struct worker *worker, const struct bh_sample *header
 {
 	return turn_module_is_late(worker, header, frames) ||
 	       (header->flags & BH_SAMPLE_MANAGED && !sample_is_reference(header) &&
-		runtimes_must_wait(worker, header->tgid) && !bpf_ring_is_half_full(&worker->ring));
+		runtimes_must_wait(worker, header->tgid) && !worker_is_behind(worker));
 }
 
 /* Holds the batch for a moment if the opener is still looking up processes in it, or as long as the
@@ -137,7 +154,8 @@ static bool turn_consume(struct worker *worker)
 	const void *record;
 	size_t length;
 
-	if (!worker->ring.data || resend_buffer_is_full(&worker->batch.resend))
+	if (!worker->ring.data || resend_buffer_is_full(&worker->batch.resend) ||
+	    turn_must_be_told(worker, now))
 		return false;
 	for (int i = 0; i < TURN_RECORDS; i++) {
 		const uint32_t defined = worker->ids.frame;

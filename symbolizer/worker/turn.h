@@ -7,8 +7,9 @@
  * be handled again. A record stays at the head of the ring, and the turn ends, if
  * - it refers to a module that the manager has not announced yet, and that may still come,
  * - naming its managed frames takes longer than a turn, and goes on in the next one,
- * - the batch is full and has to wait for the identities of new processes, or
- * - too many batches wait because an agent's exporter is being restarted.
+ * - the batch is full and has to wait for the identities of new processes,
+ * - too many batches wait because an agent's exporter is being restarted, or
+ * - the worker takes over from another one, and was not told yet which modules there are.
  *
  * The ring is large enough for such pauses; if it is full, the kernel side counts what it drops.
  *
@@ -34,6 +35,10 @@ enum {
 /* Event handlers for the loop; `context` is the worker. */
 void turn_on_tick(void *context, uint32_t events);
 void turn_on_ring(void *context, uint32_t events);
+
+/* The worker takes over from another one, for which samples may wait. None is taken from the ring
+ * until the manager has told of all modules and processes, or has not done so in time. */
+void turn_take_over(struct worker *worker);
 
 /* Reports that the role is ready, once the language runtimes that run already are attached, or it
  * has been waited for them. Called whenever that may have changed. */

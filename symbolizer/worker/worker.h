@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "common/bpf_ring.h"
+#include "common/clock.h"
 #include "common/memory_shortage.h"
 #include "role/process_reader.h"
 #include "role/process_work.h"
@@ -59,6 +60,7 @@ struct worker {
 	uint32_t sample_tgid;		     /* of the last sample; 0: there was none */
 	uint32_t module_given_up; /* neither this module nor one with a lower id is waited for */
 	uint64_t scanned_ns;	  /* when the manager had reported all processes; 0: not yet */
+	uint64_t takes_over_ns;	  /* until then, from another worker: see turn_take_over() */
 	bool manager_drained;
 	struct runtimes *runtimes; /* NULL: the kernel side's table is not there */
 	struct identity *identity; /* NULL: the identity of processes is not asked for */
@@ -69,6 +71,14 @@ struct worker {
 	bool batch_held;	   /* the batch waits for the identity of processes in it */
 	bool ring_emptied;	   /* by the last turn */
 };
+
+/* Returns whether what can be put off is to be put off, because the ring is half full. For a while
+ * after a worker took over, that does not matter: the samples have waited for a worker. */
+static inline bool worker_is_behind(const struct worker *worker)
+{
+	return bpf_ring_is_half_full(&worker->ring) &&
+	       clock_monotonic_ns() >= worker->takes_over_ns;
+}
 
 /* Initialises everything but the role. `keep_batches`: the exporter may be restarted, see
  * resend_buffer.h. Returns 0 or a negative errno. */

@@ -151,7 +151,8 @@ class Replaced(Left):
         self.assert_nothing_left()
         self.assert_accounted(recording)
         self.assertIn(f"{consequence}: role={lib.ROLES[role]}", recording.stderr)
-        self.assert_stacks(recording, recording.of("steps"), program.expectation, 0.98, 300)
+        # What was sampled just before a manager ended has modules that only that one knew.
+        self.assert_stacks(recording, recording.of("steps"), program.expectation, 0.95 if role == "manager" else 0.98, 300)
         lost = {reason: count for reason, count in recording.stats["lost"].items() if count}
         print(f"{role}: {recording.stats['taken']} samples, lost {lost}", flush=True)
         # What the role held, and what refers to stacks that only it knew.

@@ -5,8 +5,8 @@
  *
  *	taken_over OTHER PID...		the processes, and another one that they may not reach
  *	taken_over control		a process of root that has no sandbox
- *	taken_over start N COMMAND...	executes a command that starts N roles; 0: it is a role
- *itself taken_over labelled LABEL	as "control", restricted by this profile of AppArmor or this
+ *	taken_over start N COMMAND...	executes a command that starts N roles; 0: it is a role itself
+ *	taken_over labelled LABEL	as "control", restricted by this profile of AppArmor or this
  *					context of SELinux only
  *
  * Only roles that were started in the third way can be attacked (inject_start.c).
@@ -239,7 +239,7 @@ static void open_role(struct inject_process *role, pid_t pid)
 		fail("ptrace");
 }
 
-/* Makes all attempts. In between the role may answer whoever watches it, so that it is not taken
+/* Makes all attempts. In between the role may answer the supervisor, so that it is not taken
  * for one that hangs: on a loaded machine all of them may take longer than a watchdog allows. */
 static void attempt_all(const struct actions *actions, pid_t pid)
 {

@@ -177,6 +177,37 @@ Test(turn, no_sample_waits_while_samples_may_get_lost)
 	cr_expect_eq(ring.taken, 1);
 }
 
+/* The worker before it may have hung until the ring was full. */
+Test(turn, a_worker_that_takes_over_hears_of_all_modules_first)
+{
+	put_sample(4, 4);
+	put_sample(4, 5);
+	put_waiting(4096, 4096);
+	cr_expect(worker_is_behind(worker));
+	turn_take_over(worker);
+	cr_expect_not(worker_is_behind(worker));
+	take_turns(1900);
+	cr_expect_eq(ring.taken, 0);
+	announce(4);
+	worker->scanned_ns = now_ns;
+	take_turns(500);
+	cr_expect_eq(ring.taken, 1, "and waits for those that come later, as always");
+	take_turns(700);
+	cr_expect_eq(ring.taken, 2);
+	cr_expect(worker_is_behind(worker), "for three seconds");
+}
+
+Test(turn, a_worker_that_takes_over_does_not_wait_for_ever)
+{
+	put_sample(4, 4);
+	put_waiting(4096, 4096);
+	turn_take_over(worker);
+	take_turns(2900);
+	cr_expect_eq(ring.taken, 0);
+	take_turns(100);
+	cr_expect_eq(ring.taken, 1);
+}
+
 /* A module with a lower id would have come earlier. One with a higher id may still come. */
 Test(turn, a_module_that_did_not_come_in_time_is_not_waited_for_again)
 {
