@@ -12,7 +12,6 @@
  * Example: CPython works on f(), which g() has called. Its frame of f() is followed by itself, then by a string, then by g() again.
  */
 #include <dirent.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
