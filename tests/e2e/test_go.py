@@ -135,10 +135,13 @@ class Go(lib.Case):
         cls.toolchains = toolchains()
         print("Go:", ", ".join(f"1.{version} ({program}, {toolchain})" for (program, toolchain), version in cls.toolchains.items()), flush=True)
 
-    def versions(self):
+    def versions(self, since=0, why=""):
+        """Each Go that can be run, from 1.`since` on: `why` says what older ones lack."""
         for (program, toolchain), version in self.toolchains.items():
             if version is None:
                 print(f"SKIP {program}, {toolchain}: it cannot be run", flush=True)
+            elif version < since:
+                print(f"SKIP Go 1.{version}: {why}", flush=True)
             else:
                 yield program, toolchain, version
 
@@ -203,10 +206,7 @@ class Go(lib.Case):
                     self.check_chains(path, version, f"1.{version}, {mode}")
 
     def test_stacks_of_the_runtime_go_on_with_the_goroutine(self):
-        for program, toolchain, version in self.versions():
-            if version < JOINED_SINCE:
-                print(f"SKIP Go 1.{version}: runtime.systemstack has no frame pointer", flush=True)
-                continue
+        for program, toolchain, version in self.versions(JOINED_SINCE, "runtime.systemstack has no frame pointer"):
             with self.subTest(go=version):
                 path = self.build(program, toolchain, ["garbage.go"], {"CGO_ENABLED": "0"}, ["-ldflags=-s -w"])
                 with self.running(path) as process:
@@ -266,10 +266,7 @@ class Go(lib.Case):
         self.assertEqual((done.returncode, "no sample of the recording has these labels" in done.stderr), (1, True), done.stderr)
 
     def test_labels(self):
-        for program, toolchain, version in self.versions():
-            if version < JOINED_SINCE:
-                print(f"SKIP Go 1.{version}: labels are not supported", flush=True)
-                continue
+        for program, toolchain, version in self.versions(JOINED_SINCE, "labels are not supported"):
             for mode, (environment, options, more) in MODES.items():
                 if "BULKHEAD_GO_BRIEF" in os.environ and mode not in BRIEF:
                     continue
@@ -296,10 +293,7 @@ class Go(lib.Case):
         self.assertGreaterEqual(right, LEAST_SHARE * total, f"{wrong.most_common(3)}\n{recording.describe()}")
 
     def test_libraries_for_c_and_plugins(self):
-        for program, toolchain, version in self.versions():
-            if version < JOINED_SINCE:
-                print(f"SKIP Go 1.{version}: its calls from C are not joined", flush=True)
-                continue
+        for program, toolchain, version in self.versions(JOINED_SINCE, "its calls from C are not joined"):
             with self.subTest(go=version, mode="c-shared"):
                 self.build(program, toolchain, ["library.go"], {"CGO_ENABLED": "1"}, ["-buildmode=c-shared", "-ldflags=-s -w"])
                 host = os.path.join(self.directory, "library_host")
@@ -332,10 +326,7 @@ class Go(lib.Case):
 
     def test_the_profile_that_a_program_makes_of_itself_agrees(self):
         seconds = 10 if "BULKHEAD_GO_BRIEF" in os.environ else 60
-        for program, toolchain, version in self.versions():
-            if version < JOINED_SINCE:
-                print(f"SKIP Go 1.{version}: labels are not supported", flush=True)
-                continue
+        for program, toolchain, version in self.versions(JOINED_SINCE, "labels are not supported"):
             with self.subTest(go=version):
                 path = self.build(program, toolchain, ["profiled.go"], {"CGO_ENABLED": "0"}, ["-ldflags=-s -w"])
                 own_path = os.path.join(self.directory, "own.pb.gz")

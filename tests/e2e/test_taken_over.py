@@ -128,11 +128,10 @@ class TakenOver(lib.Case):
 
     def attack(self, other, roles, names):
         """Attacks these roles ({pid: role}) and their helpers. `other` is a process that none of them may reach. `names` says which policy each role has."""
-        parents = {pid: (parent, comm) for pid, (parent, comm, _) in lib.processes().items() if comm in test_roles.HELPERS and parent in roles}
-        found = {pid: comm for pid, (_, comm) in parents.items()}
+        found = {pid: (parent, comm) for pid, (parent, comm, _) in lib.processes().items() if comm in test_roles.HELPERS and parent in roles}
         for name, (_, counts) in test_roles.HELPERS.items():
-            self.assertIn(list(found.values()).count(name), counts)
-        helpers = {pid: test_roles.HELPERS[comm][0] for pid, comm in found.items()}
+            self.assertIn([comm for _, comm in found.values()].count(name), counts)
+        helpers = {pid: test_roles.HELPERS[comm][0] for pid, (_, comm) in found.items()}
         control, = self.run_taken_over("control").values()
         proven = {name for name, outcome in control.items() if outcome == "works"}
         for name, outcome in control.items():
@@ -141,7 +140,7 @@ class TakenOver(lib.Case):
         self.assertGreaterEqual(len(proven), PROVEN_LEAST)
         self.assertEqual([control[target] for target in ("memory", "secret", "victim")], ["changed", "changed", "ended"], "the attacks have no effect")
         attacked = self.run_taken_over(other, *roles)
-        for helper, (parent, _) in parents.items():
+        for helper, (parent, _) in found.items():
             with self.standing_still(parent):
                 attacked.update(self.run_taken_over(other, helper))
         self.assertEqual(set(attacked), {*roles, *helpers})

@@ -23,7 +23,6 @@
 
 enum {
 	REGIONS_MAX = 4096,
-	THREADS_MAX = 512,
 	ROOTS_MAX = 4096,
 	STACK_BYTES = 64 << 10, /* of the stack that are searched for pointers */
 	FORGED_MAX = 64,	/* words at a time */

@@ -111,23 +111,27 @@ static bool note_end(void *context, enum role_id other, bool ended)
 	return survives;
 }
 
-/* Connects, sends a message, and connects once more while the first connection is still open: as if the first process hung, and was
- * started again. */
-static int connect_twice(void)
+/* Connects, with these handlers, and lets the loop go on when it runs next. */
+static void connect_with(message_handlers *handlers)
 {
-	struct peer first = PEER_NONE;
-
-	role.handlers = count_resets;
+	role.handlers = handlers;
 	role.on_gone = note_end;
 	role.on_connected = end_loop;
 	exporter.fd = -1;
 	connect_to_role();
 	cr_assert_eq(loop_run(&role.loop), STATUS_DONE);
-	first = exporter;
+	role.loop.stopped = false;
+}
+
+/* Connects, sends a message, and connects once more while the first connection is still open: as if the first process hung, and was
+ * started again. */
+static int connect_twice(void)
+{
+	connect_with(count_resets);
+	struct peer first = exporter;
 	exporter.fd = -1;
 	cr_assert_eq(peer_send(&first, MESSAGE_RESET_REQUEST, NULL, 0, NULL, 0), 0);
 	connect_to_role();
-	role.loop.stopped = false;
 	const int status = loop_run(&role.loop);
 	peer_close(&first);
 	return status;
@@ -178,15 +182,9 @@ static void note_how_many(void *context, uint32_t events)
 
 static void connect_and_send_slow_messages(int count)
 {
-	role.handlers = count_slowly;
-	role.on_gone = note_end;
-	role.on_connected = end_loop;
-	exporter.fd = -1;
-	connect_to_role();
-	cr_assert_eq(loop_run(&role.loop), STATUS_DONE);
+	connect_with(count_slowly);
 	for (int i = 0; i < count; i++)
 		cr_assert_eq(peer_send(&exporter, MESSAGE_RESET_REQUEST, NULL, 0, NULL, 0), 0);
-	role.loop.stopped = false;
 }
 
 Test(role, messages_that_take_long_let_others_have_their_turn)
