@@ -17,6 +17,15 @@
 
 _Static_assert(BH_MEMORY_COPY_MAX == HEAP_COPY_WORDS * 8, "a copy is made in `heap`");
 
+/* Returns whether there is room for copies. Half of the ring is for samples alone: a process whose
+ * code is always new would fill it with copies, which are ten times as large, while the worker is
+ * late. */
+static __always_inline bool copy_has_room(void)
+{
+	return bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) <
+	       bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE) / 2;
+}
+
 /* Writes the copies into the ring. Without room there the worker reads the memory itself. */
 static __always_inline void copy_new_code(struct cpu_state *cpu, __u32 runtime)
 {
@@ -24,7 +33,7 @@ static __always_inline void copy_new_code(struct cpu_state *cpu, __u32 runtime)
 	struct bh_memory_copy *copy = (struct bh_memory_copy *)s->runtime.heap;
 
 	for (int i = 0; i < NEW_CODES_MAX; i++) {
-		if (i >= cpu->progress.new_codes)
+		if (i >= cpu->progress.new_codes || !copy_has_room())
 			break;
 		const __u64 at = bits_mask(cpu->progress.new_code[i], BH_USER_FRAMES_MAX - 1);
 

@@ -8,12 +8,15 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 
 import lib
 from attack import FREQ, NOBODY, AttackCase
 
 BUSY_ATTACKERS = 4
+NEW_FRAMES = 15  # of a stack of new code that is copied as a whole (NEW_CODES_MAX of bpf/env.h)
 SLEEPING_ATTACKERS = 300
 LIMIT_STACK_FRAMES = 2304  # common/limits.h
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
@@ -118,6 +121,25 @@ class Heaps(lib.Case):
     def test_interpreters_that_take_long_to_attach(self):
         """Without the share, the worker attaches for as long as there are forged interpreters."""
         self.record_attack("forged_interpreters.py", SLEEPING_ATTACKERS)
+
+    def test_copies_of_code_while_the_worker_is_late(self):
+        """Without half of the ring for samples alone, the copies of new code leave room for no more than some forty samples."""
+        with self.python("attack", "forged_code.py", str(BUSY_ATTACKERS), str(NEW_FRAMES), user=NOBODY) as attack, self.python("steady", "named_chain.py", "1000"):
+            self.wait_for("all attackers", lambda: len(lib.descendants(attack)) == BUSY_ATTACKERS - 1)
+            process = self.start(seconds=None, freq=FREQ)
+            worker = self.wait_until_recording(process)["worker"]
+            self.give_cpu_time(0.5, process)
+            os.kill(worker, signal.SIGSTOP)
+            time.sleep(2)
+            os.kill(worker, signal.SIGCONT)
+            self.give_cpu_time(0.5, process)
+            process.terminate()
+            recording = self.finish(process)
+        self.assert_accounted(recording)
+        lost, taken = recording.stats["lost"]["ring_full"], recording.stats["taken"]
+        print(f"  {lost} of {taken} samples found no room in the ring")
+        self.assertGreater(taken, 3 * FREQ, recording.describe())
+        self.assertLessEqual(lost, 0.01 * taken, recording.describe())
 
 
 class Runtimes(AttackCase):

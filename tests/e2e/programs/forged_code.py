@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes naming its frames take long: forged_code.py PROCESSES.
+"""Makes naming its frames take long: forged_code.py PROCESSES [FRAMES].
 
 Each process calls a chain of functions, again and again, and each time with new code objects. Their line tables are as large as
 the worker reads. The code objects of the last chains are kept, because the worker finds nothing in those that are gone.
@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 
-FRAMES = 200
+FRAMES = int(sys.argv[2]) if len(sys.argv) > 2 else 200
 CHAINS = 100
 LINES = bytes(256 << 10)  # CPYTHON_LINES_BYTES_MAX
 PR_SET_PDEATHSIG = 1
