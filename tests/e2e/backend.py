@@ -16,6 +16,7 @@ import importlib
 import json
 import os
 import random
+import signal
 import socket
 import struct
 import subprocess
@@ -147,14 +148,16 @@ class Collector:
 
     def stop(self):
         """Ends the collector in an orderly way: it answers requests that it is receiving. This takes five seconds if a client keeps a connection that it does not
-        read, as a client without a pending call does."""
+        read, as a client without a pending call does. A collector listens to signals only a moment after it has said that it is ready: until then it is killed."""
         self.process.terminate()
         try:
             status = self.process.wait(lib.PATIENCE)
         except subprocess.TimeoutExpired:
             self.kill()
             raise
-        if status:
+        if status == -signal.SIGTERM:
+            self.killed.add(self.generation)
+        elif status:
             raise RuntimeError(f"the collector ended with status {status}:\n{self.log()[-3000:]}")
 
     def kill(self):

@@ -54,6 +54,15 @@ CARRIER = [NATIVE, "[call_stub]", {"re": r"java\.util\.concurrent\..*", "max": 1
            {"re": r"jdk\.internal\.vm\.Continuation\.run\(\)"}]
 # The outer frames of a virtual thread are on the carrier's stack, or one frame stands for all of them.
 MOUNTED = [{"re": r"\[frozen frames\]|jdk\.internal\.vm\..*|java\.lang\..*|KnownChain\$\$Lambda.*|KnownChain\.lambda.*", "max": 10}]
+# The code around the work at the ends of chains: the loop over the parts, calls of the library, exceptions and calls from C that begin or end.
+LIBRARY = {"re": r"java\.lang\..*", "min": 0, "max": 8}
+AROUND = [
+    [RUN[0], LIBRARY],
+    [*RUN, LIBRARY],
+    [*RUN, "KnownChain.runException(long)", {"name": "KnownChain.throwing(int, long)", "min": 0, "max": 4}, LIBRARY],
+    [*RUN, "KnownChain.runNative(long)", "KnownChain.callBack(long)", {"name": "Java_KnownChain_callBack", "min": 0}],
+]
+AROUND_MAX = 0.05  # the share of samples there: about 1 % of the time, depending on the machine
 # What the VM may do at the end of a chain: a safepoint, a signal.
 END = [{"re": r"\[.*\]", "min": 0, "max": 1}, {"re": r"[^(]*|.*::.*", "min": 0, "max": 40}]
 
@@ -178,8 +187,8 @@ def same_frame(ours, dumped):
     return ours.method == dumped.method and ours.line == dumped.line and (ours.file == dumped.file or not dumped.line)
 
 
-def chains(parts, beginning):
-    return {"chains": [[*reversed(END), *reversed([*beginning, *RUN, *PARTS[part]])] for part in parts]}
+def chains(beginning, *ends):
+    return lib.Expectation({"chains": [[*reversed(END), *reversed([*beginning, *end])] for end in ends]})
 
 
 class Java(lib.Case):
@@ -255,7 +264,9 @@ class Java(lib.Case):
         classes, library = self.build(home)
         parts = [part for part in PARTS if library or part != "native"]
         recording, samples = self.samples_of(home, options, parts, library, classes, threads)
-        self.assert_stacks(recording, samples, lib.Expectation(chains(parts, beginning)), LEAST_SHARE)
+        self.assert_stacks(recording, samples, chains(beginning, *([*RUN, *PARTS[part]] for part in parts), *AROUND), LEAST_SHARE)
+        around = chains(beginning, *AROUND)
+        self.assertLess(sum(s.count for s in samples if around.matches(s)), AROUND_MAX * sum(s.count for s in samples), recording.describe())
         for part in parts:
             found = sum(s.count for s in samples if PARTS[part][0] in s.frames)
             self.assertGreater(found, 10, f"samples of {part}")
