@@ -73,6 +73,18 @@ static unsigned int deferred_walk(struct manager *manager, const struct bh_defer
 	return reason;
 }
 
+/* Counts a stack that ends in a frame of a module without a table. */
+static void deferred_await(struct manager *manager, uint64_t frame)
+{
+	struct module *module =
+	    bh_frame_is_raw(frame)
+		? NULL
+		: modules_find(&manager->modules, (uint32_t)(frame >> BH_FRAME_OFFSET_BITS));
+
+	if (module)
+		module->awaited++;
+}
+
 /* Walks the stack and sends it, unless a later try may walk it further. Returns whether it was
  * sent. */
 static bool deferred_try(struct manager *manager, const struct bh_deferred *record,
@@ -87,6 +99,8 @@ static bool deferred_try(struct manager *manager, const struct bh_deferred *reco
 		 * have been lost. */
 		if (reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING)
 			processes_rescan(manager, record->header.tgid, clock_monotonic_ns());
+		if (reason == BH_REASON_NO_TABLE && count > 0)
+			deferred_await(manager, frames[count - 1]);
 		return false;
 	}
 	deferred_send(manager, record, frames, count, reason);

@@ -34,7 +34,7 @@ struct module_key {
 };
 
 struct module {
-	struct module *next_by_key, *next_by_file, *next, *next_build;
+	struct module *next_by_key, *next_by_file, *next_by_id, *next, *next_build;
 	struct module_key key;
 	uint32_t id;   /* never reused */
 	uint32_t slot; /* index in the published table, reused after the grace period */
@@ -55,6 +55,8 @@ struct module {
 	uint64_t idle_since_ns;
 	struct unwind_table_builder builder;
 	struct table table;
+	uint64_t queued_ns; /* since when it waits for its table to be built */
+	uint64_t awaited; /* how often a stack could not be walked further for want of its table */
 	struct share *share;   /* NULL until the file is there, and for the machine's own modules */
 	uint32_t rules_added;  /* rules that are counted in the share */
 	uint64_t bytes_needed; /* of slabs, if there was no room */
@@ -65,7 +67,7 @@ struct module {
 struct modules {
 	struct bh_module *published; /* MODULE_SLOTS of them, mapped */
 	struct module *all;
-	struct module *by_key[MODULE_BUCKETS], *by_file[MODULE_BUCKETS];
+	struct module *by_key[MODULE_BUCKETS], *by_file[MODULE_BUCKETS], *by_id[MODULE_BUCKETS];
 	uint32_t last_id, next_slot;
 	uint32_t free_slots[MODULE_SLOTS]; /* a queue, oldest first */
 	uint64_t free_slots_ns[MODULE_SLOTS];

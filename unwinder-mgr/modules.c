@@ -38,6 +38,11 @@ static struct module **bucket_by_file(struct modules *modules, const struct stat
 	return &modules->by_file[XXH3_64bits(id, sizeof(id)) % MODULE_BUCKETS];
 }
 
+static struct module **bucket_by_id(struct modules *modules, uint32_t id)
+{
+	return &modules->by_id[id % MODULE_BUCKETS];
+}
+
 static bool same_time(const struct timespec *a, const struct timespec *b)
 {
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
@@ -134,6 +139,8 @@ static struct module *module_new(struct modules *modules, const char *path)
 	module->fd = -1;
 	module->slot = slot;
 	module->id = ++modules->last_id;
+	module->next_by_id = *bucket_by_id(modules, module->id);
+	*bucket_by_id(modules, module->id) = module;
 	module->next = modules->all;
 	modules->all = module;
 	modules->count++;
@@ -165,11 +172,21 @@ static void unlink_by_file(struct modules *modules, struct module *module)
 	}
 }
 
+static void unlink_by_id(struct modules *modules, struct module *module)
+{
+	struct module **link = bucket_by_id(modules, module->id);
+
+	while (*link != module)
+		link = &(*link)->next_by_id;
+	*link = module->next_by_id;
+}
+
 static void module_free(struct manager *manager, struct module *module, uint64_t now_ns)
 {
 	struct modules *modules = &manager->modules;
 	const struct msg_id id = {.id = module->id};
 
+	unlink_by_id(modules, module);
 	if (module->shared)
 		unlink_by_key(modules, module);
 	if (module->fd >= 0) {
@@ -381,11 +398,11 @@ static struct module *modules_find_by_file(struct modules *modules, const struct
 
 struct module *modules_find(struct modules *modules, uint32_t id)
 {
-	for (struct module *m = modules->all; m; m = m->next) {
-		if (m->id == id)
-			return m;
-	}
-	return NULL;
+	struct module *m = *bucket_by_id(modules, id);
+
+	while (m && m->id != id)
+		m = m->next_by_id;
+	return m;
 }
 
 /* Adds the opened file to the module and builds its table. */

@@ -27,6 +27,7 @@ enum {
 	LOG_EVERY_S = 60,
 	/* The second helper is ended if nothing was sent to it for this long. */
 	IDLE_S = 10,
+	PASSED_OVER_MS = 2000,
 };
 
 static const char helper_name[] = "bulkhead-mgrh";
@@ -200,21 +201,34 @@ static struct build_lane *find_idle(struct table_builds *builds)
 	return NULL;
 }
 
-/* Takes the first module out of the queue for whose user nothing is being built. Returns NULL if
- * there is none. */
+/* Returns whether more stacks wait for a module than for another one, for each byte of the file. */
+static bool is_awaited_more(const struct module *module, const struct module *other)
+{
+	return (double)module->awaited * (double)(other->file.st_size + 1) >
+	       (double)other->awaited * (double)(module->file.st_size + 1);
+}
+
+/* Takes the next module out of the queue: of the user of the first one for whom nothing is being
+ * built. Returns NULL if there is none. */
 static struct module *take_next(struct table_builds *builds)
 {
-	struct module *before = NULL, *module = builds->first;
+	struct module **next = NULL;
 
-	while (module && is_being_built_for(builds, module->share)) {
-		before = module;
-		module = module->next_build;
+	for (struct module **link = &builds->first; *link; link = &(*link)->next_build) {
+		if (next ? (*link)->share == (*next)->share && is_awaited_more(*link, *next)
+			 : !is_being_built_for(builds, (*link)->share))
+			next = link;
+		if (next == link &&
+		    clock_monotonic_ns() - (*link)->queued_ns > PASSED_OVER_MS * NS_PER_MS)
+			break;
 	}
-	if (!module)
+	if (!next)
 		return NULL;
-	*(before ? &before->next_build : &builds->first) = module->next_build;
-	if (builds->last == module)
-		builds->last = before;
+	struct module *module = *next;
+
+	*next = module->next_build;
+	if (builds->end == &module->next_build)
+		builds->end = next;
 	module->next_build = NULL;
 	return module;
 }
@@ -240,12 +254,12 @@ void table_builds_add(struct manager *manager, struct module *module)
 	struct table_builds *builds = &manager->builds;
 
 	module_set_state(manager, module, MODULE_BUILDING);
+	module->queued_ns = clock_monotonic_ns();
 	module->next_build = NULL;
-	if (builds->first)
-		builds->last->next_build = module;
-	else
-		builds->first = module;
-	builds->last = module;
+	if (!builds->first)
+		builds->end = &builds->first;
+	*builds->end = module;
+	builds->end = &module->next_build;
 	builds_run(manager);
 }
 

@@ -14,8 +14,11 @@
  * and then the second helper does not exist: it is started when a file has to wait for that of
  * another user, and ended when it has had nothing to do for a time.
  *
- * Modules wait in the order in which they came. When the turn of a file comes whose user has used
- * up the time for building (shares.h), its table is refused.
+ * Modules wait in the order in which they came, but among those of one user the first is that for
+ * which most stacks wait (deferred.h), for each byte of its file. So what runs now does not wait
+ * for what may never run, nor a small program that has just started for large ones. Nobody is
+ * passed over for longer than PASSED_OVER_MS. When the turn of a file comes whose user has used up
+ * the time for building (shares.h), its table is refused.
  *
  * Example: libc (5) and libssl (6), both of root, were opened. 5 is sent to the first helper, 6
  * waits. The helper answers with 60,000 rows: 5 is placed (module_table.h), and 6 is sent. User
@@ -48,7 +51,7 @@ struct build_lane {
 struct table_builds {
 	bool started;
 	struct build_lane lanes[BUILD_LANES];
-	struct module *first, *last; /* that wait, by next_build */
+	struct module *first, **end; /* that wait, by next_build; the last of these pointers */
 	uint64_t logged_ns;
 };
 

@@ -6,6 +6,7 @@
 #include "tests/support/fake_peer.h"
 #include "tests/unit/unwinder-mgr/manager_fixture.h"
 #include "unwinder-mgr/deferred.h"
+#include "unwinder-mgr/process_files.h"
 
 FAKE_PEER(NULL);
 
@@ -76,4 +77,31 @@ Test(deferred, one_user_leaves_room_for_the_stacks_of_others)
 	cr_expect_gt(defer_stacks(103, ALL), ALL / 12);
 	cr_expect_gt(defer_stacks(104, ALL), ALL / 24, "of a user who is not known yet");
 	cr_expect_leq(manager.deferred.bytes, LIMIT_DEFERRED_BYTES);
+}
+
+Test(deferred, stacks_are_counted_for_the_module_whose_table_they_wait_for)
+{
+	const struct module_key key = {.device_major = 8, .device_minor = 1, .inode = 1},
+				other_key = {.device_major = 8, .device_minor = 1, .inode = 2};
+	const struct mapping mapping = {.start = 0x1000, .end = 0x2000},
+			     other_mapping = {.start = 0x3000, .end = 0x4000};
+
+	manager_add_slab();
+	processes_exec(&manager, 100, "program", 1);
+	processes_map(&manager, 100, &mapping, &key, "/tmp/file");
+	const struct module *module = modules_find(&manager.modules, manager.modules.last_id);
+	processes_map(&manager, 100, &other_mapping, &other_key, "/tmp/other");
+	const struct module *other = modules_find(&manager.modules, manager.modules.last_id);
+
+	record.header.process_start_ns = 1;
+	record.header.time_ns = 2;
+	record.registers.rip = 0x1500;
+	cr_expect_eq(defer_stacks(100, 3), 3);
+	cr_expect_eq(module->awaited, 3);
+	cr_expect_eq(other->awaited, 0);
+	record.registers.rip = 0x5000;
+	cr_expect_eq(defer_stacks(100, 1), 1, "it is in no file");
+	cr_expect_eq(module->awaited, 3);
+	for (uint32_t id = module->id; id <= other->id; id++)
+		process_files_on_answer(&manager, &(struct msg_file){.cookie = id}, -1);
 }

@@ -35,14 +35,15 @@ TestSuite(table_builds, .init = setup, .fini = manager_teardown);
 
 static const char in_slab[] = "This is in the slab.";
 
-/* What a file does to its reader, by the size of the file. */
+/* What a file does to its reader, by the size of the file modulo EFFECT_BYTES. */
 enum effect {
 	NOTHING, /* it is no ELF file */
 	DEADLY,
 	ENDLESS,
 	LYING,	 /* forged rows */
 	CURIOUS, /* is deadly if the helper has the memory that the manager shares with others */
-	EFFECTS
+	EFFECTS,
+	EFFECT_BYTES = 1000
 };
 
 int __real_unwind_table_build(struct unwind_table_builder *builder, struct rules *rules,
@@ -68,7 +69,7 @@ static int lie(struct unwind_table_builder *builder)
 int __wrap_unwind_table_build(struct unwind_table_builder *builder, struct rules *rules,
 			      uint32_t rules_most, const struct elf_source *source)
 {
-	switch (source->size) {
+	switch (source->size % EFFECT_BYTES) {
 	case DEADLY:
 		raise(SIGKILL);
 		break;
@@ -248,6 +249,50 @@ Test(table_builds, a_file_of_another_user_waits_for_none_without_end)
 		table_builds_tick(&manager, clock_monotonic_ns() + 21 * NS_PER_S);
 	manager_finish_builds();
 	cr_expect_eq(endless[0]->state, MODULE_REFUSED);
+}
+
+/* Maps a new file without end, of some size. Returns its module. */
+static struct module *announce_endless(uint32_t tgid, off_t bytes)
+{
+	const int fd = memfd_create("file", MFD_CLOEXEC);
+
+	cr_assert(fd >= 0 && ftruncate(fd, bytes + ENDLESS) == 0);
+	announce(tgid, USER, fd, tgid);
+	return modules_find(&manager.modules, last.cookie);
+}
+
+/* Gives up the file that is being read. Returns the module that is next. */
+static const struct module *next_module(void)
+{
+	struct build_lane *lane = &manager.builds.lanes[0];
+
+	table_builds_tick(&manager, clock_monotonic_ns() + 21 * NS_PER_S);
+	page.quarantine = (struct quarantine){0};
+	while (lane->helper.left_count)
+		helper_collect(&lane->helper);
+	return lane->building;
+}
+
+Test(table_builds, files_for_which_stacks_wait_come_first)
+{
+	const struct module *first = announce_endless(10, 0);
+	struct module *old = announce_endless(11, 0);
+	const struct module *unused = announce_endless(12, 0), *other = announce_endless(13, 0);
+	struct module *large = announce_endless(14, 100000), *small = announce_endless(15, 0);
+
+	cr_expect_eq(manager.builds.lanes[0].building, first);
+	large->awaited = 20;
+	small->awaited = 1;
+	old->queued_ns -= 3 * NS_PER_S;
+	cr_expect_eq(next_module(), old, "it was passed over for long enough");
+	cr_expect_eq(next_module(), small);
+	cr_expect_eq(next_module(), large);
+	const struct module *added = announce_endless(16, 0);
+
+	cr_expect_eq(next_module(), unused, "in their order");
+	cr_expect_eq(next_module(), other);
+	cr_expect_eq(next_module(), added);
+	cr_expect_null(next_module());
 }
 
 /* Ends the helper while it has nothing to do. */
