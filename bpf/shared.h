@@ -217,6 +217,7 @@ enum bh_module_state {
 	BH_MODULE_READY,
 	BH_MODULE_FRAME_POINTERS, /* there is no table: use frame pointers */
 	BH_MODULE_REFUSED,	  /* its table is not built for now: the stack ends here */
+	BH_MODULE_COMPAT,	  /* a file of 32 bits: the stack ends here */
 };
 
 /* A module: a file that has been mapped. Slot 0 is memory without a file, with frame pointers. */
@@ -256,12 +257,14 @@ enum bh_rule_kind {
 	BH_RULE_OTHER_STACK,   /* CFA = rbp + cfa, on another stack: it may be lower */
 	BH_RULE_UNKNOWN,       /* the rule cannot be evaluated */
 	BH_RULE_REFUSED,       /* there was no room for the rule; rule 1 */
+	BH_RULE_COMPAT,	       /* code of a file of 32 bits; rule 2 */
 };
 
 /* The rules that are always in the table. */
 enum {
 	BH_RULE_ID_FRAME_POINTER,
 	BH_RULE_ID_REFUSED,
+	BH_RULE_ID_COMPAT,
 	BH_RULE_IDS_FIXED
 };
 

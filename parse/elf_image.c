@@ -164,6 +164,15 @@ static void header_extend(const struct elf_source *source, struct header *header
 		header->names_index = zero.section.link;
 }
 
+bool elf_image_is_32_bit(const struct elf_source *source)
+{
+	uint8_t ident[EI_NIDENT];
+
+	return source_has(source, 0, sizeof(ident)) &&
+	       source->read(source->context, 0, ident, sizeof(ident)) == 0 &&
+	       memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS32;
+}
+
 static int header_read(struct elf_image *image, bool is_mapped, struct header *header)
 {
 	uint8_t bytes[sizeof(Elf64_Ehdr)];

@@ -82,6 +82,9 @@ int elf_image_init(struct elf_image *image, const struct elf_source *source);
 int elf_image_init_sections(struct elf_image *image, const struct elf_source *source);
 void elf_image_fini(struct elf_image *image);
 
+/* Returns whether the file is an ELF file of 32 bits, which is not supported. */
+bool elf_image_is_32_bit(const struct elf_source *source);
+
 /* Returns the first section with this name, or NULL. */
 const struct elf_section *elf_image_find_section(const struct elf_image *image, const char *name);
 

@@ -24,6 +24,7 @@ enum module_state {
 	MODULE_PLACING,	 /* the rows are built and wait for a slab */
 	MODULE_READY,	 /* the walker uses its table */
 	MODULE_UNKNOWN,	 /* no file, or one without unwind information: frame pointers are used */
+	MODULE_COMPAT,	 /* a file of 32 bits: the stack ends */
 	MODULE_REFUSED,	 /* no share for its table, or it is left alone: the stack ends */
 };
 

@@ -9,7 +9,8 @@ void module_publish(struct modules *modules, const struct module *module)
 	static const uint8_t states[] = {
 	    [MODULE_OPENING] = BH_MODULE_PENDING,	 [MODULE_BUILDING] = BH_MODULE_PENDING,
 	    [MODULE_PLACING] = BH_MODULE_PENDING,	 [MODULE_READY] = BH_MODULE_READY,
-	    [MODULE_UNKNOWN] = BH_MODULE_FRAME_POINTERS, [MODULE_REFUSED] = BH_MODULE_REFUSED,
+	    [MODULE_UNKNOWN] = BH_MODULE_FRAME_POINTERS, [MODULE_COMPAT] = BH_MODULE_COMPAT,
+	    [MODULE_REFUSED] = BH_MODULE_REFUSED,
 	};
 	const uint32_t state = states[module->state];
 

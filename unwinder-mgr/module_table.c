@@ -88,9 +88,10 @@ void module_take_rows(struct manager *manager, struct module *module, int error,
 	if (error) {
 		char name[MSG_PATH_BYTES];
 
-		log_debug("no unwind information, frame pointers are used: module=%s error=%s",
+		log_debug("no unwind information that could be used: module=%s error=%s",
 			  log_escape(module->path, name, sizeof(name)), strerror(-error));
-		module_set_state(manager, module, MODULE_UNKNOWN);
+		module_set_state(manager, module,
+				 error == -ENOTSUP ? MODULE_COMPAT : MODULE_UNKNOWN);
 		return;
 	}
 	module->builder = *rows;

@@ -27,6 +27,7 @@ void rules_init(struct rules *rules, struct bh_rule *table)
 	rules->seed = random_seed();
 	table[BH_RULE_ID_FRAME_POINTER] = (struct bh_rule){.kind = BH_RULE_FRAME_POINTER};
 	table[BH_RULE_ID_REFUSED] = (struct bh_rule){.kind = BH_RULE_REFUSED};
+	table[BH_RULE_ID_COMPAT] = (struct bh_rule){.kind = BH_RULE_COMPAT};
 }
 
 static uint16_t *rules_bucket(struct rules *rules, const struct bh_rule *rule)

@@ -467,7 +467,7 @@ int unwind_table_build(struct unwind_table_builder *builder, struct rules *rules
 	*builder = (struct unwind_table_builder){0};
 	int r = elf_image_init(&image, source);
 	if (r < 0)
-		return r;
+		return r == -ENOEXEC && elf_image_is_32_bit(source) ? -ENOTSUP : r;
 	r = image.machine == EM_X86_64 ? build_from_image(builder, rules, rules_most, &image)
 				       : -ENODATA;
 	elf_image_fini(&image);

@@ -123,6 +123,8 @@ static __always_inline int cfa_find(struct unwind_state *s, UNWIND_ENV env,
 		return end;
 	case BH_RULE_REFUSED:
 		return BH_REASON_REFUSED;
+	case BH_RULE_COMPAT:
+		return BH_REASON_COMPAT;
 	default:
 		return BH_REASON_NO_RULE;
 	}

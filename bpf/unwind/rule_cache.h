@@ -133,8 +133,9 @@ static __always_inline int rule_cache_fill(struct unwind_state *s, UNWIND_ENV en
 	} else if (s->last.module_id) {
 		/* The module may get a table later, so the rule must not be found again. */
 		key = 0;
-		id = module->state == BH_MODULE_REFUSED ? BH_RULE_ID_REFUSED
-							: BH_RULE_ID_FRAME_POINTER;
+		id = module->state == BH_MODULE_REFUSED	 ? BH_RULE_ID_REFUSED
+		     : module->state == BH_MODULE_COMPAT ? BH_RULE_ID_COMPAT
+							 : BH_RULE_ID_FRAME_POINTER;
 	}
 	const struct bh_rule *rule = env_rule(env, id);
 	if (!rule)

@@ -23,6 +23,7 @@
 # - No sample is lost.
 # - An agent without a backend has every sample in its spool at the end.
 # - 99 % of the stacks of two programs that know their own stack are complete.
+# - No stack of an x32 program is wrong: it is complete, or says why it was cut. Not where the kernel executes no such programs.
 # - 99 % of the stacks of a Python program are complete, with the names of its functions, once the first of them is.
 # Under arguments that forbid recordings on this kernel (lockdown=confidentiality before Linux 5.15), a refusal with status 4 and one line passes instead.
 set -euo pipefail
@@ -117,7 +118,7 @@ make_initramfs() {
 	rm -rf "$root"
 	mkdir -p "$root"/{bin,bulkhead,dev,etc,proc,run,sys,tmp}
 	cp "$(command -v busybox)" "$root/bin/busybox"
-	cp "$BIN"/bulkhead{,-loader,-unwinder-mgr,-opener,-symbolizer,-exporter,-exporter-otlp} "$BIN/stable_verifier_cost" "$PROGRAMS"/{recursion,syscalls} "$root/bulkhead"
+	cp "$BIN"/bulkhead{,-loader,-unwinder-mgr,-opener,-symbolizer,-exporter,-exporter-otlp} "$BIN/stable_verifier_cost" "$PROGRAMS"/{recursion,syscalls,x32} "$root/bulkhead"
 	cp -L /usr/bin/python3 "$root/bulkhead"
 	for file in $(libraries "$root"/bulkhead/*) $(python_modules os,sys,time); do
 		mkdir -p "$root$(dirname "$file")"
@@ -129,10 +130,10 @@ make_initramfs() {
 	(cd "$root" && find . | cpio --quiet -o -H newc -R 0:0) >"$DIR/initramfs"
 }
 
-# SMAP off: with it, qemu 7.2 faults programs that use iretq.
+# Debian's kernels execute x32 programs only if they are told to. SMAP off: with it, qemu 7.2 faults programs that use iretq.
 boot() {
 	timeout "$PATIENCE" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,-smap -smp 2 -m 1024 -nodefaults -no-reboot -nographic -serial stdio \
-		-kernel "$1" -initrd "$DIR/initramfs" -append "console=ttyS0 panic=-1 quiet $arguments $environment" </dev/null | tr -d '\r'
+		-kernel "$1" -initrd "$DIR/initramfs" -append "console=ttyS0 panic=-1 quiet syscall.x32=y $arguments $environment" </dev/null | tr -d '\r'
 }
 
 # Prints the samples of the two programs, one in user mode and one in the kernel, and how many of them reach from _start to the leaf. Samples of the
@@ -173,6 +174,20 @@ python_share() {
 	' "$1"
 }
 
+# The samples of the x32 program, and how many of them are complete, or cut for a reason.
+x32_share() {
+	awk '
+		/^x32;/ {
+			count = $NF
+			sub(/ [0-9]+$/, "")
+			sub(/(;[^;]*_\[k\])+$/, "")
+			all += count
+			right += count * (/^x32;_start(;descend){6}$/ || /^x32(;descend)*;\[stack cut: [a-z0-9_]*\]/)
+		}
+		END { printf "%d %d\n", right, all }
+	' "$1"
+}
+
 section() {
 	sed -n "/^=== $2\$/,/^=== /{/^=== /d;p}" "$1"
 }
@@ -206,6 +221,19 @@ judge_recording() {
 	return $faults
 }
 
+# Judges the samples of the x32 program in the section of a recording.
+judge_x32() {
+	local right all
+
+	if grep -q '^x32: refused' "$console"; then
+		echo "    this kernel executes no x32 programs"
+		return 0
+	fi
+	read -r right all < <(x32_share "$DIR/section")
+	echo "    stacks of the x32 program that are complete, or cut for a reason: $right of $all"
+	((all >= 50 && right == all))
+}
+
 # Summarises a console in a few lines. Returns 0 if the kernel passed.
 judge() {
 	local console=$1 name faults=0 status
@@ -219,6 +247,7 @@ judge() {
 			judge_refusal || faults=1
 		else
 			judge_recording $name || faults=1
+			[[ $name != all ]] || judge_x32 || faults=1
 		fi
 	done
 	judge_agent || faults=1

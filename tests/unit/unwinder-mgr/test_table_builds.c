@@ -2,6 +2,7 @@
 /* The helper that reads files: what it builds, files on which it hangs or dies, and files that are
  * left alone because of that. */
 #include <criterion/criterion.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -318,6 +319,16 @@ Test(table_builds, the_helper_has_no_memory_that_the_manager_shares)
 	memcpy(manager.slabs.slabs[0].data, in_slab, sizeof(in_slab));
 	end_helper(); /* the next one is younger than the slab */
 	cr_expect_eq(map(10, USER, new_file_with(CURIOUS, &file), 1), MODULE_UNKNOWN);
+}
+
+Test(table_builds, a_file_of_32_bits_has_no_table_and_no_frame_pointers)
+{
+	static const unsigned char ident[EI_NIDENT] = {0x7f,	   'E',		'L',	   'F',
+						       ELFCLASS32, ELFDATA2LSB, EV_CURRENT};
+	const int fd = memfd_create("file", MFD_CLOEXEC);
+
+	cr_assert_eq(write(fd, ident, sizeof(ident)), sizeof(ident));
+	cr_expect_eq(map(10, USER, fd, 1), MODULE_COMPAT);
 }
 
 /* --- files that have tables --- */

@@ -49,6 +49,17 @@ Test(walker_ends, a_table_or_a_rule_without_room_ends_the_stack)
 	world_free(w);
 }
 
+Test(walker_ends, a_file_of_32_bits_ends_the_stack)
+{
+	struct world *w = world_of_leaf(SP_RULE(32));
+
+	put_word(w, STACK + 64 + 24, B + 8);
+	w->memory.modules[2].state = BH_MODULE_COMPAT;
+	EXPECT(w, BH_REASON_COMPAT, frame_of(in(0)),
+	       (uint64_t)MODULE_ID_B << BH_FRAME_OFFSET_BITS | 7);
+	world_free(w);
+}
+
 Test(walker_ends, a_changed_module_ends_the_stack)
 {
 	struct world *w = world_of_leaf(SP_RULE(32));
