@@ -3,6 +3,8 @@
 
 Some make naming their frames take as long as possible, some are of every language runtime and change all the time. One of the well-behaved programs
 starts during the attack. Their samples are not lost, and are right and named, whatever the attackers do.
+
+BULKHEAD_INTERPRETERS: how many forged interpreters sleep (300).
 """
 import contextlib
 import os
@@ -17,7 +19,7 @@ from attack import FREQ, NOBODY, AttackCase
 
 BUSY_ATTACKERS = 4
 NEW_FRAMES = 15  # of a stack of new code that is copied as a whole (NEW_CODES_MAX of bpf/env.h)
-SLEEPING_ATTACKERS = 300
+SLEEPING_ATTACKERS = int(os.environ.get("BULKHEAD_INTERPRETERS", "300"))
 LIMIT_STACK_FRAMES = 2304  # common/limits.h
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 PYTHON = os.path.realpath("/usr/bin/python3")  # everybody may execute it
