@@ -104,9 +104,9 @@ class AttackCase(lib.Case):
         print("".join(f"  {role}: {used[0] >> 20} of {used[1] >> 20} MiB" for role, used in memory.items() if used))
         return [f"{role} has ended" if not used else f"{role} needs {used[0]} of {used[1]} bytes" for role, used in memory.items() if not used or used[0] > used[1]]
 
-    def record_attack(self, *command, uid=None, options=(), outputs=("out.folded",), right=0.99):
-        """A recording of an attack and of two well-behaved programs. Checks the samples of the latter and the roles, and returns the recording. `right`: the
-        share of their stacks that must be whole. The others must say that they were cut."""
+    def record_attack(self, *command, uid=None, options=(), outputs=("out.folded",), least_share=0.99):
+        """A recording of an attack and of two well-behaved programs. Checks the samples of the latter and the roles, and returns the recording. Of
+        their stacks, `least_share` must be whole, and the others must say that they were cut."""
         early, late = self.build_well_behaved()
         with lib.Program(early, 28, path=early) as before, self.attack(*command, uid=uid):
             process = self.start(*options, seconds=None, freq=FREQ, outputs=outputs)
@@ -125,7 +125,7 @@ class AttackCase(lib.Case):
         print(f"  {right} of {sum(s.count for s in samples)} samples of the well-behaved programs are right, {lost} of {taken} are lost")
         for sample in [s for s in samples if not expected.matches(s)][:5]:
             print(f"  not right: {sample.count} x {lib.show(sample.frames)}")
-        self.assert_stacks(recording, samples, expected, right, SECONDS * FREQ)
+        self.assert_stacks(recording, samples, expected, least_share, SECONDS * FREQ)
         self.assert_none([f"wrong, but not cut: {lib.show(s.frames)}" for s in silently_wrong(samples, expected)], recording)
         self.assertLessEqual(lost, 0.01 * taken, recording.describe())
         self.wait_for("all processes of the recording to end", lambda: not lib.bulkhead_processes())

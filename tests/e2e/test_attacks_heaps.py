@@ -153,7 +153,7 @@ class Runtimes(AttackCase):
         subprocess.run(["javac", "Descend.java"], cwd=self.directory, check=True)
         command = [word for loop in LOOPS.values() for word in (",", *loop)][1:]
         # Until the tables of seven large files are built, some stacks are cut.
-        recording = self.record_attack(f"{lib.PROGRAMS}/scribbled_heaps", *command, right=0.95)
+        recording = self.record_attack(f"{lib.PROGRAMS}/scribbled_heaps", *command, least_share=0.95)
         reached = 0
         for comm in LOOPS:
             samples = recording.of(comm)

@@ -61,13 +61,15 @@ echo "=== kernel"
 echo "kernel: $(uname -r) lockdown: $(cat /sys/kernel/security/lockdown)"
 recursion 120 &
 syscalls 120 &
-x32 2>/dev/null || echo 'x32: refused' &
+x32 2>/dev/null &
+x32=$!
 echo 3 >/proc/sys/kernel/perf_event_paranoid
 record paranoid -d 1
+[ "$(cat "/proc/$x32/comm")" = x32 ] || echo 'x32: refused'
 echo 2 >/proc/sys/kernel/perf_event_paranoid
 record all -d 6
 agent
-kill %1 %2 %3
+kill %1 %2 "$x32"
 record command -- recursion 3
 python3 -I -S -B /bulkhead/named_chain.py 120 &
 python=$!
