@@ -102,8 +102,8 @@ class LostEvents(AgentCase, attack.AttackCase):
                 self.assertEqual([lib.show(s.frames) for s in self.wrong(server, program)], [], program.comm)
                 self.assertEqual(lib.compare(self.samples(server, program, settled_ns), program.expectation, 0.98, 60), [])
             # Between the moment when it loads a library and the one when the manager reads that, its stacks are walked by the rules of the other one. The
-            # manager reads it the later, the busier the machine is.
-            self.assertLessEqual(len(self.wrong(server, plugins, settled_ns)), 0.1 * len(self.samples(server, plugins, settled_ns)))
+            # manager reads it the later, the busier the machine is. If it did not read it again, half of them would be wrong.
+            self.assertLessEqual(len(self.wrong(server, plugins, settled_ns)), 0.3 * len(self.samples(server, plugins, settled_ns)))
             meanwhile = self.samples(server, plugins)
             print(f"{len(leftover)} ended processes were in the tables; of a program that loads libraries meanwhile, "
                   f"{len(self.wrong(server, plugins))} of {len(meanwhile)} stacks are wrong, without saying so", flush=True)
