@@ -27,6 +27,7 @@ enum {
 	LOG_EVERY_S = 60,
 	/* The second helper is ended if nothing was sent to it for this long. */
 	IDLE_S = 10,
+	/* A module that has waited for this long comes first, whatever others wait for. */
 	PASSED_OVER_MS = 2000,
 };
 
@@ -212,14 +213,14 @@ static bool is_awaited_more(const struct module *module, const struct module *ot
  * built. Returns NULL if there is none. */
 static struct module *take_next(struct table_builds *builds)
 {
+	const uint64_t now = clock_monotonic_ns();
 	struct module **next = NULL;
 
 	for (struct module **link = &builds->first; *link; link = &(*link)->next_build) {
 		if (next ? (*link)->share == (*next)->share && is_awaited_more(*link, *next)
 			 : !is_being_built_for(builds, (*link)->share))
 			next = link;
-		if (next == link &&
-		    clock_monotonic_ns() - (*link)->queued_ns > PASSED_OVER_MS * NS_PER_MS)
+		if (next == link && now - (*link)->queued_ns > PASSED_OVER_MS * NS_PER_MS)
 			break;
 	}
 	if (!next)

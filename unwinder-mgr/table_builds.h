@@ -17,8 +17,8 @@
  * Modules wait in the order in which they came, but among those of one user the first is that for
  * which most stacks wait (deferred.h), for each byte of its file. So what runs now does not wait
  * for what may never run, nor a small program that has just started for large ones. Nobody is
- * passed over for longer than PASSED_OVER_MS. When the turn of a file comes whose user has used up
- * the time for building (shares.h), its table is refused.
+ * passed over for longer than two seconds. When the turn of a file comes whose user has used up the
+ * time for building (shares.h), its table is refused.
  *
  * Example: libc (5) and libssl (6), both of root, were opened. 5 is sent to the first helper, 6
  * waits. The helper answers with 60,000 rows: 5 is placed (module_table.h), and 6 is sent. User

@@ -51,8 +51,8 @@ struct unwind_table_builder {
  * rules are added to the table of rules; where there is no room for a rule, the stack will end.
  * Returns 0; -ENODATA if none of them describes anything, in which case frame pointers are used;
  * -ENOMEM; -ENOTSUP if it is an ELF file of 32 bits (i386, x32); or -ENOEXEC if it is no ELF file
- * that a process could map. On failure the builder is empty; otherwise the
- * caller frees it with unwind_table_builder_fini. */
+ * that a process could map. On failure the builder is empty; otherwise the caller frees it with
+ * unwind_table_builder_fini. */
 int unwind_table_build(struct unwind_table_builder *builder, struct rules *rules,
 		       uint32_t rules_most, const struct elf_source *source);
 

@@ -85,22 +85,32 @@ class Heaps(lib.Case):
         self.assertGreaterEqual(taken, FREQ / 2, recording.describe())
         self.assertGreaterEqual(named, 0.9 * taken - 2 * FREQ * self.start_seconds, recording.describe() + "\n" + "\n".join(lib.show(s.frames) for s in samples if not set(CHAIN) & set(s.frames)))
 
-    def record_attack(self, program, count):
-        """A recording of processes of another user that run `program`, and of two well-behaved ones. Returns it, and the pids of the former."""
-        with self.python("attack", program, str(count), user=NOBODY) as attack, self.python("steady", "named_chain.py", "1000") as steady:
+    @contextlib.contextmanager
+    def recorded_attack(self, program, count, *args):
+        """`count` processes of another user that run `program`, and a well-behaved one, while all are recorded: (process of the recording, {role: pid}, pid of
+        the first attacker, pid of the well-behaved one)."""
+        with self.python("attack", program, str(count), *args, user=NOBODY) as attack, self.python("steady", "named_chain.py", "1000") as steady:
             self.wait_for("all attackers", lambda: len(lib.descendants(attack)) == count - 1)
             process = self.start(seconds=None, freq=FREQ)
-            self.wait_until_recording(process)
+            yield process, self.wait_until_recording(process), attack, steady
+
+    def assert_room(self, recording):
+        """All samples are accounted for, and hardly one found no room in the ring."""
+        self.assert_accounted(recording)
+        lost, taken = recording.stats["lost"]["ring_full"], recording.stats["taken"]
+        print(f"  {lost} of {taken} samples found no room in the ring; runtimes: {recording.stats['runtimes']['cpython']}")
+        self.assertLessEqual(lost, 0.01 * taken, recording.describe())
+
+    def record_attack(self, program, count):
+        """A recording of processes of another user that run `program`, and of two well-behaved ones. Returns it, and the pids of the former."""
+        with self.recorded_attack(program, count) as (process, _, attack, steady):
             attackers = {attack, *lib.descendants(attack)}
             self.start_seconds = start_seconds()
             with self.python("newcomer", "named_chain.py", "1000") as newcomer, lib.Process(steady), lib.Process(newcomer):
                 self.give_cpu_time(3, process)
             process.terminate()
             recording = self.finish(process)
-        self.assert_accounted(recording)
-        lost, taken = recording.stats["lost"]["ring_full"], recording.stats["taken"]
-        print(f"  {lost} of {taken} samples found no room in the ring; runtimes: {recording.stats['runtimes']['cpython']}")
-        self.assertLessEqual(lost, 0.01 * taken, recording.describe())
+        self.assert_room(recording)
         self.assert_named(recording, "steady")
         self.assert_named(recording, "newcomer")
         return recording, attackers
@@ -126,22 +136,16 @@ class Heaps(lib.Case):
 
     def test_copies_of_code_while_the_worker_is_late(self):
         """Without half of the ring for samples alone, the copies of new code leave room for no more than some forty samples."""
-        with self.python("attack", "forged_code.py", str(BUSY_ATTACKERS), str(NEW_FRAMES), user=NOBODY) as attack, self.python("steady", "named_chain.py", "1000"):
-            self.wait_for("all attackers", lambda: len(lib.descendants(attack)) == BUSY_ATTACKERS - 1)
-            process = self.start(seconds=None, freq=FREQ)
-            worker = self.wait_until_recording(process)["worker"]
+        with self.recorded_attack("forged_code.py", BUSY_ATTACKERS, str(NEW_FRAMES)) as (process, roles, _, _):
             self.give_cpu_time(0.5, process)
-            os.kill(worker, signal.SIGSTOP)
+            os.kill(roles["worker"], signal.SIGSTOP)
             time.sleep(2)
-            os.kill(worker, signal.SIGCONT)
+            os.kill(roles["worker"], signal.SIGCONT)
             self.give_cpu_time(0.5, process)
             process.terminate()
             recording = self.finish(process)
-        self.assert_accounted(recording)
-        lost, taken = recording.stats["lost"]["ring_full"], recording.stats["taken"]
-        print(f"  {lost} of {taken} samples found no room in the ring")
-        self.assertGreater(taken, 3 * FREQ, recording.describe())
-        self.assertLessEqual(lost, 0.01 * taken, recording.describe())
+        self.assertGreater(recording.stats["taken"], 3 * FREQ, recording.describe())
+        self.assert_room(recording)
 
 
 class Runtimes(AttackCase):

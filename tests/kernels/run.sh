@@ -136,16 +136,23 @@ boot() {
 		-kernel "$1" -initrd "$DIR/initramfs" -append "console=ttyS0 panic=-1 quiet syscall.x32=y $arguments $environment" </dev/null | tr -d '\r'
 }
 
+# For awk: reduces a folded stack to its user frames, and returns how many samples it has.
+# shellcheck disable=SC2016 # awk's own variables
+readonly TAKE='function take(count) {
+	count = $NF
+	sub(/ [0-9]+$/, "")
+	sub(/(;[^;]*_\[k\])+$/, "")
+	return count
+}'
+
 # Prints the samples of the two programs, one in user mode and one in the kernel, and how many of them reach from _start to the leaf. Samples of the
 # start of a program are left out, because its chain is not complete then: recursion counts from when it is in its leaf. Until the tables of its files are
 # built, which takes seconds on a busy machine, stacks are cut for this reason; they do not count either.
 complete_share() {
-	awk '
+	awk "$TAKE"'
 		/\[stack cut: module_without_table\]/ { next }
 		/^recursion;.*;leaf[; ]|^syscalls;/ {
-			count = $NF
-			sub(/ [0-9]+$/, "")
-			sub(/(;[^;]*_\[k\])+$/, "")
+			count = take()
 			all += count
 			if ($0 ~ /^recursion;_start;[^;]+;[^;]+;main(;descend)+;leaf$/ && gsub(/;descend/, "") == 23)
 				complete += count
@@ -158,11 +165,9 @@ complete_share() {
 
 # The same for the Python program, of the samples that have names of Python. Before the walker is attached to the process, none has.
 python_share() {
-	awk '
+	awk "$TAKE"'
 		/^python3;/ {
-			count = $NF
-			sub(/ [0-9]+$/, "")
-			sub(/(;[^;]*_\[k\])+$/, "")
+			count = take()
 			if (!/;(<module>|outermost|Middle\.step|innermost)(;|$)/)
 				next
 			all += count
@@ -176,11 +181,9 @@ python_share() {
 
 # The samples of the x32 program, and how many of them are complete, or cut for a reason.
 x32_share() {
-	awk '
+	awk "$TAKE"'
 		/^x32;/ {
-			count = $NF
-			sub(/ [0-9]+$/, "")
-			sub(/(;[^;]*_\[k\])+$/, "")
+			count = take()
 			all += count
 			right += count * (/^x32;_start(;descend){6}$/ || /^x32(;descend)*;\[stack cut: [a-z0-9_]*\]/)
 		}

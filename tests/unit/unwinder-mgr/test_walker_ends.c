@@ -22,28 +22,37 @@ Test(walker_ends, an_unknown_mapping_ends_the_stack)
 	world_free(w);
 }
 
-Test(walker_ends, a_pending_table_ends_the_stack)
+/* A leaf that code of module B has called. */
+static struct world *world_of_caller_in_b(void)
 {
 	struct world *w = world_of_leaf(SP_RULE(32));
 
 	put_word(w, STACK + 64 + 24, B + 8);
-	EXPECT(w, BH_REASON_NO_TABLE, frame_of(in(0)),
-	       (uint64_t)MODULE_ID_B << BH_FRAME_OFFSET_BITS | 7);
+	return w;
+}
+
+/* Checks how a stack ends in module B, which is in this state. */
+static void expect_end_in_b(struct world *w, enum bh_module_state state, enum bh_reason reason)
+{
+	w->memory.modules[2].state = state;
+	EXPECT(w, reason, frame_of(in(0)), (uint64_t)MODULE_ID_B << BH_FRAME_OFFSET_BITS | 7);
+}
+
+Test(walker_ends, a_pending_table_ends_the_stack)
+{
+	struct world *w = world_of_caller_in_b();
+
+	expect_end_in_b(w, BH_MODULE_PENDING, BH_REASON_NO_TABLE);
 	world_free(w);
 }
 
 Test(walker_ends, a_table_or_a_rule_without_room_ends_the_stack)
 {
-	struct world *w = world_of_leaf(SP_RULE(32));
+	struct world *w = world_of_caller_in_b();
 
-	put_word(w, STACK + 64 + 24, B + 8);
-	w->memory.modules[2].state = BH_MODULE_REFUSED;
-	EXPECT(w, BH_REASON_REFUSED, frame_of(in(0)),
-	       (uint64_t)MODULE_ID_B << BH_FRAME_OFFSET_BITS | 7);
+	expect_end_in_b(w, BH_MODULE_REFUSED, BH_REASON_REFUSED);
 	/* When there is room, the rule is not remembered. */
-	w->memory.modules[2].state = BH_MODULE_PENDING;
-	EXPECT(w, BH_REASON_NO_TABLE, frame_of(in(0)),
-	       (uint64_t)MODULE_ID_B << BH_FRAME_OFFSET_BITS | 7);
+	expect_end_in_b(w, BH_MODULE_PENDING, BH_REASON_NO_TABLE);
 	put_rule(w, 0, (struct bh_rule){.kind = BH_RULE_REFUSED});
 	EXPECT(w, BH_REASON_REFUSED, frame_of(in(0)));
 	world_free(w);
@@ -51,12 +60,9 @@ Test(walker_ends, a_table_or_a_rule_without_room_ends_the_stack)
 
 Test(walker_ends, a_file_of_32_bits_ends_the_stack)
 {
-	struct world *w = world_of_leaf(SP_RULE(32));
+	struct world *w = world_of_caller_in_b();
 
-	put_word(w, STACK + 64 + 24, B + 8);
-	w->memory.modules[2].state = BH_MODULE_COMPAT;
-	EXPECT(w, BH_REASON_COMPAT, frame_of(in(0)),
-	       (uint64_t)MODULE_ID_B << BH_FRAME_OFFSET_BITS | 7);
+	expect_end_in_b(w, BH_MODULE_COMPAT, BH_REASON_COMPAT);
 	world_free(w);
 }
 
