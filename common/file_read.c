@@ -9,6 +9,11 @@
 
 #include "common/array.h"
 #include "common/cleanup.h"
+#include "common/slices.h"
+
+enum {
+	PIECE_BYTES = 1 << 20, /* of what is read at an offset, between two pauses */
+};
 
 ssize_t file_read_fully(int fd, void *buffer, size_t size)
 {
@@ -36,8 +41,11 @@ ssize_t file_read_fully_at(int fd, uint64_t offset, void *buffer, size_t size)
 	if (offset > INT64_MAX || size > INT64_MAX - offset)
 		return 0;
 	while (done < size) {
+		const size_t piece = size - done < PIECE_BYTES ? size - done : PIECE_BYTES;
+
+		slices_pause_when_due();
 		const ssize_t n =
-		    pread(fd, (uint8_t *)buffer + done, size - done, (off_t)(offset + done));
+		    pread(fd, (uint8_t *)buffer + done, piece, (off_t)(offset + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;

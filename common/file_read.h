@@ -15,7 +15,8 @@
  * number of bytes, or the negative errno of read(2). */
 ssize_t file_read_fully(int fd, void *buffer, size_t size);
 
-/* Reads in the same way at `offset`, with pread(2). The descriptor's position does not change. */
+/* Reads in the same way at `offset`, with pread(2). The descriptor's position does not change. Work
+ * that is done in slices may pause here (slices.h), and so in the functions that use this one. */
 ssize_t file_read_fully_at(int fd, uint64_t offset, void *buffer, size_t size);
 
 /* Reads exactly `length` bytes at `offset`. Returns 0, -ENODATA if the file ends before, or the

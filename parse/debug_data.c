@@ -7,9 +7,11 @@
 
 #include "common/array.h"
 #include "common/cleanup.h"
+#include "common/slices.h"
 
 enum {
-	FIRST_BYTES = 64 << 10, /* of the memory for the contents, which then doubles */
+	FIRST_BYTES = 64 << 10,	 /* of the memory for the contents, which then doubles */
+	PIECE_BYTES = 256 << 10, /* that are decompressed between two pauses (slices.h) */
 };
 
 static int error_of(lzma_ret status)
@@ -24,7 +26,7 @@ static int error_of(lzma_ret status)
 	}
 }
 
-/* Makes room for more of the contents. */
+/* Makes room for a further piece of the contents. */
 static int reserve(lzma_stream *stream, uint8_t **data, size_t *capacity)
 {
 	const size_t done = (size_t)stream->total_out;
@@ -33,7 +35,7 @@ static int reserve(lzma_stream *stream, uint8_t **data, size_t *capacity)
 	if (r < 0)
 		return r == -ENOMEM ? r : -EFBIG;
 	stream->next_out = *data + done;
-	stream->avail_out = *capacity - done;
+	stream->avail_out = *capacity - done < PIECE_BYTES ? *capacity - done : PIECE_BYTES;
 	return 0;
 }
 
@@ -48,6 +50,7 @@ static int decompress(lzma_stream *stream, uint8_t **data)
 
 			if (r < 0)
 				return r;
+			slices_pause_when_due();
 		}
 		/* All of the input is there, so there is no other one to wait for. */
 		status = lzma_code(stream, LZMA_FINISH);

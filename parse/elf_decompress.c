@@ -11,6 +11,7 @@
 
 #include "common/cleanup.h"
 #include "common/cursor.h"
+#include "common/slices.h"
 
 enum {
 	COMPRESS_ZSTD = 2, /* ELFCOMPRESS_ZSTD, which the elf.h of glibc 2.36 lacks */
@@ -20,10 +21,11 @@ enum {
 	/* That of zstd: a block of 128 KiB that repeats one byte takes four bytes (RFC 8878,
 	 * 3.1.1.2). */
 	ZSTD_RATIO_MAX = (128 << 10) / 4,
+	INFLATE_BYTES = 1 << 20, /* that are decompressed between two pauses (slices.h) */
 };
 
-/* Decompresses `from` into exactly `size` bytes. It works in pieces, because zlib counts bytes in
- * an unsigned int. */
+/* Decompresses `from` into exactly `size` bytes. It works in pieces: so it can pause, and zlib
+ * counts bytes in an unsigned int. */
 static int inflate_all(struct cursor *from, uint8_t *to, size_t size)
 {
 	z_stream stream = {0};
@@ -34,8 +36,9 @@ static int inflate_all(struct cursor *from, uint8_t *to, size_t size)
 		return -ENOMEM;
 	while (status == Z_OK) {
 		size_t in = cursor_left(from) < UINT_MAX ? cursor_left(from) : UINT_MAX;
-		size_t out = size - written < UINT_MAX ? size - written : UINT_MAX;
+		size_t out = size - written < INFLATE_BYTES ? size - written : INFLATE_BYTES;
 
+		slices_pause_when_due();
 		stream.next_in = (Bytef *)from->at; /* zlib does not write there */
 		stream.avail_in = (uInt)in;
 		stream.next_out = to + written;

@@ -7,6 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/slices.h"
+
+enum {
+	PAUSE_SYMBOLS = 1 << 14, /* that are compared between two pauses (slices.h) */
+};
+
 /* The contents of .symtab and of its strings. */
 struct elf_lookup_locals {
 	bool read; /* whether it was tried */
@@ -199,7 +205,9 @@ int elf_lookup_local(const struct elf_lookup *lookup, const char *name, struct e
 	struct cursor c = cursor_init(l->table, l->table_bytes);
 	struct elf_symbol found;
 
-	while (elf_symbol_read(&c, &found)) {
+	for (uint32_t i = 0; elf_symbol_read(&c, &found); i++) {
+		if (i % PAUSE_SYMBOLS == 0)
+			slices_pause_when_due();
 		if (found.section == SHN_UNDEF || found.name > l->string_bytes ||
 		    length > l->string_bytes - found.name ||
 		    memcmp(l->strings + found.name, name, length) != 0)

@@ -27,6 +27,7 @@
 #include "common/clock.h"
 #include "common/process_memory.h"
 #include "common/raw_syscall.h"
+#include "common/stack_end.h"
 #include "common/time_units.h"
 #include "common/work_time.h"
 #include "role/patience.h"
@@ -205,6 +206,7 @@ static void do_work(unsigned int high, unsigned int low)
 {
 	struct process_work_threads *threads = (void *)((uintptr_t)high << 32 | low);
 
+	stack_ends_here();
 	threads->run(threads->context);
 }
 

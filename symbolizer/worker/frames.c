@@ -156,6 +156,15 @@ static int named_frames_add(struct worker *worker, const struct named_frames *na
 
 /* --- kernel and native frames --- */
 
+/* Has the sample wait for symbols that are being read, if it can. */
+static int sample_wait_for_reading(struct worker *worker)
+{
+	if (!worker->naming_until_ns)
+		return NAMES_SOON;
+	worker->naming_waits = true;
+	return -EAGAIN;
+}
+
 static bool frame_is_kernel(uint64_t frame)
 {
 	return frame >> 48 == 0xffff;
@@ -164,7 +173,8 @@ static bool frame_is_kernel(uint64_t frame)
 /* Describes a kernel frame by its name: addresses of the kernel do not leave the host, because they
  * would reveal where it is in memory. If the kernel's debug file is there, what that says goes to
  * `names`. The kernel itself is the module "vmlinux"; loadable modules and BPF programs are modules
- * of their own. Returns an enum names_due or a negative errno. */
+ * of their own. Returns an enum names_due or a negative errno, of which -EAGAIN means that the
+ * sample should wait. */
 static int kernel_describe(struct worker *worker, uint64_t address, struct record_frame *record,
 			   struct named_frames *names)
 {
@@ -172,7 +182,10 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
 	int due = NAMES_FINAL;
 
 	record->kind = FRAME_KIND_KERNEL;
-	kallsyms_file_read(worker);
+	if (!kallsyms_file_is_read(worker))
+		due = sample_wait_for_reading(worker);
+	if (due < 0)
+		return due;
 	if (!worker->kernel || !kernel_symbols_find(worker->kernel, address, &symbol)) {
 		snprintf(symbol.name, sizeof(symbol.name), "[unknown]");
 		snprintf(symbol.module, sizeof(symbol.module), "vmlinux");
@@ -188,7 +201,9 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
 		return r;
 	if (is_core && symbol.start)
 		due = kernel_debug_find_frames(worker, address, &symbol, &record->address, names);
-	if (!names->count)
+	if (due == -EINPROGRESS)
+		due = sample_wait_for_reading(worker);
+	if (due >= 0 && !names->count)
 		r = function_get_id(worker, record->module, symbol.start, symbol.name,
 				    &record->function);
 	return r < 0 ? r : due;
@@ -204,18 +219,37 @@ static bool sample_must_wait(struct worker *worker, struct module *module)
 	return true;
 }
 
+/* Describes a frame at an offset of the file by the name of its symbol; else by the start of
+ * its function; else only by module and address. Returns as native_describe(). */
+static int symbol_describe(struct worker *worker, struct module *module,
+			   const struct symbols *symbols, uint64_t offset,
+			   struct record_frame *record)
+{
+	struct symbol symbol;
+
+	if (symbols_find(symbols, offset, &symbol))
+		return function_define(worker, record->module, symbol.start_vaddr, symbol.name,
+				       symbol.system_name, false, &record->function);
+	const int error = modules_find_start(&worker->modules, module, offset, &symbol.start_vaddr);
+	if (error == -EINPROGRESS)
+		return sample_wait_for_reading(worker);
+	if (error)
+		return error == -EAGAIN ? NAMES_SOON : NAMES_FINAL;
+	return nameless_function_get_id(worker, module, record->module, symbol.start_vaddr,
+					&record->function);
+}
+
 /* Describes a frame in a file by what the file's namer says, which goes to `names`; else by the
  * name of its symbol; else by the start of its function; else only by module and address. The
  * announcement of a module may be so late that samples do not wait for it any longer; then their
  * frames have no names until it comes (handlers.c). Returns an enum names_due or a negative errno,
- * of which -EAGAIN means that the sample should wait for a debug file. */
+ * of which -EAGAIN means that the sample should wait. */
 static int native_describe(struct worker *worker, uint64_t frame, struct record_frame *record,
 			   struct named_frames *names)
 {
 	const uint32_t module_id = (uint32_t)(frame >> BH_FRAME_OFFSET_BITS);
 	const uint64_t offset = frame & BH_FRAME_OFFSET_MASK;
 	struct module *module = modules_find(&worker->modules, module_id);
-	struct symbol symbol;
 
 	record->kind = FRAME_KIND_NATIVE;
 	record->address = offset;
@@ -225,9 +259,12 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	if (module)
 		error = modules_get_symbols(&worker->modules, module, !worker_is_behind(worker),
 					    &symbols);
-	const enum names_due due = error == -EAGAIN	 ? NAMES_SOON
-				   : error == -ECANCELED ? NAMES_LATER
-							 : NAMES_FINAL;
+	const int due = error == -EINPROGRESS ? sample_wait_for_reading(worker)
+			: error == -EAGAIN    ? (int)NAMES_SOON
+			: error == -ECANCELED ? (int)NAMES_LATER
+					      : (int)NAMES_FINAL;
+	if (due < 0)
+		return due;
 	/* The build ids are read with the symbols. */
 	const bool without_ids = due != NAMES_FINAL && !(module && module->again_ns);
 	const uint64_t identity[] = {FRAME_KIND_NATIVE, module_id,
@@ -238,7 +275,7 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	int r = module_get_id(worker, key, module ? module->path : "[unknown module]",
 			      module ? &module->ids : NULL, &record->module);
 	if (r < 0 || error)
-		return r < 0 ? r : (int)due;
+		return r < 0 ? r : due;
 	if (sample_must_wait(worker, module))
 		return -EAGAIN;
 	const enum names_due better = debug_files_are_due(module);
@@ -251,13 +288,9 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	if (!error && better == NAMES_FINAL)
 		return NAMES_FINAL;
 	names->count = 0;
-	if (symbols_find(symbols, offset, &symbol))
-		r = function_define(worker, record->module, symbol.start_vaddr, symbol.name,
-				    symbol.system_name, false, &record->function);
-	else if (modules_find_start(&worker->modules, module, offset, &symbol.start_vaddr))
-		r = nameless_function_get_id(worker, module, record->module, symbol.start_vaddr,
-					     &record->function);
-	return r < 0 ? r : (int)(error == -EAGAIN || error == -EINPROGRESS ? NAMES_SOON : better);
+	const bool comes = error == -EAGAIN || error == -EINPROGRESS;
+	r = symbol_describe(worker, module, symbols, offset, record);
+	return r == NAMES_FINAL ? (int)(comes ? NAMES_SOON : better) : r;
 }
 
 /* Describes a frame in memory that belongs to no file: the vsyscall page, or code that was

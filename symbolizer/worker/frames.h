@@ -21,9 +21,9 @@
  *	symbol at 0x29d10             __libc_start_call_main, not in the map: id 31, defined
  *	frame 107                     {module 2, function 31, address 0x29d92}, defined
  *
- * Naming managed frames may take long. In a turn it pauses after a moment
- * (worker->naming_until_ns). What was named until then has its ids, and the sample is handled again
- * in the next turn.
+ * Naming may take long. In a turn, naming managed frames pauses after a moment
+ * (worker->naming_until_ns), and large files are read in slices, between which there are other
+ * turns. What was named until then has its ids, and the sample is handled again in the next turn.
  *
  * All functions return 0 or -ENOMEM.
  */
@@ -53,7 +53,7 @@ static inline uint32_t frame_ids_count(uint32_t ids)
 }
 
 /* Finds the ids of a kernel or native frame, or of one in code that belongs to no file. Also
- * returns -EAGAIN: naming waits for a debug file. */
+ * returns -EAGAIN: naming waits for a debug file, or for symbols that are being read. */
 int frames_get_ids(struct worker *worker, uint64_t frame, uint32_t *ids);
 
 /* Finds the ids of a managed frame of `process` (NULL: nothing is recorded of it), which may stand

@@ -47,10 +47,11 @@ static int worker_on_maps(void *context, const struct msg_maps *maps, struct mes
 	}
 	stack_ids_begin(worker);
 	worker->batch.sent_samples += worker->control->position;
-	r = runtimes_init(worker, message->fds[3], maps->runtimes, had_other_worker);
+	r = runtimes_init(worker, message->fds[3], had_other_worker);
 	if (r < 0)
 		return r;
-	worker->kallsyms_fd = message->fds[1];
+	recognition_begin(worker, maps->runtimes);
+	worker->kallsyms.fd = message->fds[1];
 	message->fds[1] = -1;
 	r = loop_add(&worker->role.loop, worker->ring.fd, EPOLLIN | EPOLLET, turn_on_ring, worker);
 	if (r < 0)
@@ -90,7 +91,7 @@ static int worker_on_module(void *context, const struct msg_module *module, stru
 		return 0;
 	if (fd >= 0)
 		message->fds[0] = -1;
-	runtimes_on_module(worker, modules_find(&worker->modules, module->id));
+	recognition_on_module(worker, modules_find(&worker->modules, module->id));
 	/* Otherwise the kernel side would refer to stacks without its names for 17 s. */
 	if (worker->modules.missed)
 		stack_ids_send_again(worker);
@@ -105,8 +106,10 @@ static int worker_on_module_gone(void *context, const struct msg_id *module)
 
 	if (module->id == MODULES_KERNEL)
 		return -EPROTO;
-	if (gone)
+	if (gone) {
+		recognition_on_module_gone(worker, gone);
 		runtimes_on_module_gone(worker, gone);
+	}
 	modules_remove(&worker->modules, module->id);
 	return 0;
 }
@@ -193,34 +196,13 @@ static int worker_on_scanned(void *context)
 
 static int worker_on_kernel_text(void *context, const struct msg_kernel_text *text)
 {
-	struct worker *worker = context;
-	char name[sizeof(text->name) + 1];
-
-	/* If they are not read yet, they will have it. */
-	if (!worker->kernel)
-		return 0;
-	memcpy(name, text->name, sizeof(text->name));
-	name[sizeof(text->name) - 1] = 0;
-	if (text->unregistered)
-		kernel_symbols_unregister(worker->kernel, text->address);
-	else
-		kernel_symbols_register(worker->kernel, text->address, text->length, name,
-					text->bpf);
+	kallsyms_file_on_text(context, text);
 	return 0;
 }
 
 static int worker_on_deferred_sample(void *context, const void *payload, size_t length)
 {
-	struct worker *worker = context;
-	const struct bh_sample *header = payload;
-
-	if (!sample_is_valid(payload, length))
-		worker->losses.lost[LOSS_BAD_RECORD]++;
-	else if (!worker->control && batch_is_full(&worker->batch))
-		worker->losses.lost[LOSS_MANAGER_QUEUE]++; /* see turn_hold_batch() */
-	else
-		samples_add(worker, header, (const uint64_t *)(header + 1));
-	samples_set_position(worker);
+	turn_on_deferred(context, payload, length);
 	return 0;
 }
 

@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolizer/worker/kallsyms_file.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
+#include "common/cleanup.h"
 #include "common/log.h"
+#include "common/time_units.h"
 #include "parse/elf_image.h"
 #include "symbolizer/worker/symbol_file.h"
 #include "symbolizer/worker/worker.h"
+
+enum {
+	SLICE_NS = 5 * NS_PER_MS,
+	/* Texts that are kept while the file is read: a BPF program is registered now and then. */
+	TEXTS_FIRST = 16,
+	TEXTS_MAX = 1024,
+};
 
 /* The htlhash of a file is computed from its contents (symbols.h), which nobody has here. Backends
  * know a kernel by what OpenTelemetry's profiler sends for it: FNV-1a with 128 bits (RFC 9923) over
@@ -42,16 +54,89 @@ void kernel_notes_read(struct worker *worker, const struct msg_kernel_notes *mes
 		make_htlhash(&kernel->ids);
 }
 
-void kallsyms_file_read(struct worker *worker)
+static void read_file(void *context)
 {
-	if (worker->kallsyms_fd < 0)
-		return;
-	const int r = kernel_symbols_new(worker->kallsyms_fd, &worker->kernel);
+	struct kallsyms_file *file = context;
 
-	close(worker->kallsyms_fd);
-	worker->kallsyms_fd = -1;
-	if (r < 0)
+	file->result = kernel_symbols_new(file->fd, &file->read);
+}
+
+static void apply_text(struct kernel_symbols *symbols, const struct msg_kernel_text *text)
+{
+	char name[sizeof(text->name) + 1];
+
+	memcpy(name, text->name, sizeof(text->name));
+	name[sizeof(text->name) - 1] = 0;
+	if (text->unregistered)
+		kernel_symbols_unregister(symbols, text->address);
+	else
+		kernel_symbols_register(symbols, text->address, text->length, name, text->bpf);
+}
+
+static void end_reading(struct worker *worker)
+{
+	struct kallsyms_file *file = &worker->kallsyms;
+
+	close(file->fd);
+	file->fd = -1;
+	if (file->result < 0)
 		log_warning(
 		    "cannot read the kernel symbols, so kernel frames have no names: error=%s",
-		    strerror(-r));
+		    strerror(-file->result));
+	else
+		worker->kernel = TAKE_PTR(file->read);
+	for (size_t i = 0; i < file->text_count && worker->kernel; i++)
+		apply_text(worker->kernel, &file->texts[i]);
+	free(TAKE_PTR(file->texts));
+	file->text_count = file->text_capacity = 0;
+}
+
+bool kallsyms_file_is_read(struct worker *worker)
+{
+	struct kallsyms_file *file = &worker->kallsyms;
+
+	if (file->fd < 0)
+		return true;
+	if (slices_are_under_way(&file->slices) ||
+	    slices_begin(&file->slices, read_file, file, SLICE_NS) == -EAGAIN)
+		return false;
+	end_reading(worker);
+	return true;
+}
+
+bool kallsyms_file_read_on(struct worker *worker)
+{
+	struct kallsyms_file *file = &worker->kallsyms;
+
+	if (!slices_are_under_way(&file->slices))
+		return false;
+	if (slices_continue(&file->slices, SLICE_NS) == -EAGAIN)
+		return true;
+	end_reading(worker);
+	return false;
+}
+
+void kallsyms_file_on_text(struct worker *worker, const struct msg_kernel_text *text)
+{
+	struct kallsyms_file *file = &worker->kallsyms;
+
+	if (worker->kernel)
+		apply_text(worker->kernel, text);
+	/* If they are not being read yet, they will have it. */
+	else if (slices_are_under_way(&file->slices) &&
+		 ARRAY_RESERVE(file->texts, file->text_capacity, file->text_count + 1, TEXTS_FIRST,
+			       TEXTS_MAX) == 0)
+		file->texts[file->text_count++] = *text;
+}
+
+void kallsyms_file_free(struct worker *worker)
+{
+	struct kallsyms_file *file = &worker->kallsyms;
+
+	slices_finish(&file->slices);
+	kernel_symbols_free(file->read);
+	free(file->texts);
+	if (file->fd >= 0)
+		close(file->fd);
+	*file = (struct kallsyms_file){.fd = -1};
 }

@@ -113,6 +113,8 @@ int kernel_debug_find_frames(struct worker *worker, uint64_t address,
 	}
 	int r = get_symbols(worker, module, &symbols);
 	worker->kernel_debug.missed |= r == -ESTALE;
+	if (r == -EINPROGRESS)
+		return r;
 	if (r < 0)
 		return r == -EAGAIN ? NAMES_SOON : r == -ECANCELED ? NAMES_LATER : NAMES_FINAL;
 	if (!find_in_file(worker, symbols, address, symbol, vaddr, &file_offset))

@@ -54,7 +54,8 @@ bool kernel_debug_on_answer(struct worker *worker, struct message *message);
 
 /* Names an address of the kernel itself (not of a module of it), which is in `symbol` by kallsyms.
  * `vaddr` becomes the address as linked, unless it is unknown. Returns an enum names_due, with the
- * functions in `names`, or with none if only the symbol is known. */
+ * functions in `names`, or with none if only the symbol is known; or -EINPROGRESS: files are being
+ * read (modules_get_symbols()). */
 int kernel_debug_find_frames(struct worker *worker, uint64_t address,
 			     const struct kernel_symbol *symbol, uint64_t *vaddr,
 			     struct named_frames *names);

@@ -29,8 +29,8 @@ enum {
 	 * asked for again after this. Frames that were named meanwhile keep their names. */
 	LIMIT_DEBUG_RETRY_MS = 10000,
 	/* Percent of the time, and ms at once, for reading the symbols of files: a million
-	 * functions take some 30 ms. Full: new frames of files whose symbols are not in memory have
-	 * no names until there is time again. */
+	 * functions take 100 to 200 ms. Full: new frames of files whose symbols are not in memory
+	 * have no names until there is time again. */
 	LIMIT_SYMBOLS_TIME_PERCENT = 25,
 	LIMIT_SYMBOLS_TIME_MS = 1000,
 	/* Symbols that were evicted are read again after a pause of this many times what reading
@@ -95,6 +95,9 @@ enum {
 	/* Copies of memory for the names of new code, with up to 2 KiB each. Full: the oldest one
 	 * is replaced, and the name it was for is read from the process. */
 	LIMIT_MEMORY_COPIES = 64,
+	/* Bytes of samples of the manager that wait for names: some hundred. Full: further ones are
+	 * named as far as that is possible at once. */
+	LIMIT_LATE_SAMPLES_BYTES = 512 << 10,
 	/* Distinct stacks to which ids are assigned. Full: all ids are reset, and everything is
 	 * described again. */
 	LIMIT_WORKER_STACKS = 1 << 17,

@@ -14,11 +14,10 @@
 #include "symbolizer/worker/limits.h"
 
 enum {
-	LOOKUP_MOST_NS = NS_PER_MS,	  /* a lookup that takes longer has read an index */
+	SLICE_NS = 5 * NS_PER_MS,	  /* for reading symbols */
 	LOOKUP_FREE_NS = 100 * NS_PER_US, /* one that takes longer than this is accounted for */
-	/* Parts of a lookup follow each other for this long: with a last one of 5 ms, a peer waits
-	 * for at most 15 ms. */
-	LOOKUP_PARTS_NS = 10 * NS_PER_MS,
+	/* Parts of a lookup follow each other for this long. The last one may take 5 ms. */
+	LOOKUP_PARTS_NS = 5 * NS_PER_MS,
 };
 
 void modules_init(struct modules *modules)
@@ -89,6 +88,8 @@ int modules_add(struct modules *modules, const struct msg_module *message, int f
 	}
 	/* A second announcement brings the file that could not be opened at the first one, because
 	 * the process that mapped it had already ended. */
+	if (fd >= 0 && module->users)
+		return -EBUSY;
 	if (fd >= 0) {
 		if (module->fd >= 0)
 			close(module->fd);
@@ -151,6 +152,24 @@ static void modules_evict_one(struct modules *modules, struct module *module)
 	modules_drop_debug(modules, &module->further);
 }
 
+static void module_free(struct module *module)
+{
+	if (module->fd >= 0)
+		close(module->fd);
+	free(module);
+}
+
+void modules_hold(struct module *module)
+{
+	module->users++;
+}
+
+void modules_release(struct module *module)
+{
+	if (--module->users == 0 && module->removed)
+		module_free(module);
+}
+
 void modules_remove(struct modules *modules, uint32_t id)
 {
 	struct module **link = modules_link(modules, id);
@@ -159,20 +178,12 @@ void modules_remove(struct modules *modules, uint32_t id)
 	if (!module)
 		return;
 	*link = module->next;
-	modules_evict_one(modules, module);
-	if (module->fd >= 0)
-		close(module->fd);
-	free(module);
-}
-
-void modules_fini(struct modules *modules)
-{
-	for (unsigned int i = 0; i < MODULES_BUCKETS; i++) {
-		while (modules->buckets[i])
-			modules_remove(modules, modules->buckets[i]->id);
-	}
-	free(modules->cache);
-	modules->cache = NULL;
+	/* What is being read is dropped when that has ended. */
+	if (module != modules->being_read)
+		modules_evict_one(modules, module);
+	modules_hold(module);
+	module->removed = true;
+	modules_release(module);
 }
 
 static bool has_symbols(const struct module *module)
@@ -192,14 +203,15 @@ static bool has_debug_namer(const struct module *module)
 	       module->debug.state == MODULE_DEBUG_ADDED;
 }
 
-/* Returns the module that was not used for the longest time, of those that have something. */
+/* Returns the module that was not used for the longest time, of those that have something and are
+ * not being read, or NULL. */
 static struct module *modules_least_used(const struct modules *modules,
 					 bool (*has)(const struct module *module))
 {
 	struct module *least = NULL;
 
 	for (struct module *m = NULL; (m = modules_next(modules, m));) {
-		if (has(m) && (!least || m->used_ns < least->used_ns))
+		if (m != modules->being_read && has(m) && (!least || m->used_ns < least->used_ns))
 			least = m;
 	}
 	return least;
@@ -239,8 +251,8 @@ static void modules_evict(struct modules *modules, const struct module *keep)
 		modules_drop_debug(modules, &least->further);
 		debug_file_restart(&least->further);
 	}
-	while (modules_are_full(modules, 0) &&
-	       (least = modules_least_used(modules, has_symbols)) != keep)
+	while (modules_are_full(modules, 0) && (least = modules_least_used(modules, has_symbols)) &&
+	       least != keep)
 		modules_evict_one(modules, least);
 }
 
@@ -260,8 +272,12 @@ static bool modules_may_restore(struct modules *modules, struct module *module)
 
 void modules_set_debug(struct modules *modules, struct module_debug_file *file, int fd)
 {
-	if (modules->debug_files >= LIMIT_DEBUG_FILES)
-		modules_evict_one(modules, modules_least_used(modules, has_debug_file));
+	struct module *least = modules->debug_files >= LIMIT_DEBUG_FILES
+				   ? modules_least_used(modules, has_debug_file)
+				   : NULL;
+
+	if (least)
+		modules_evict_one(modules, least);
 	file->fd = fd;
 	modules->debug_files++;
 }
@@ -294,8 +310,8 @@ bool modules_may_recognise(struct modules *modules, const struct module *module)
 	       time_share_is_left(&modules->recognising, clock_monotonic_ns());
 }
 
-/* Returns whether there is time to read the symbols of a module now. Its debug file has its turn
- * right after its own symbols (`in_turn`). */
+/* Returns whether there is time to read the symbols of a module now. Its debug file and the index
+ * of its functions have their turn right after its own symbols (`in_turn`). */
 static bool modules_may_read(struct modules *modules, const struct module *module, uint64_t now,
 			     bool in_turn)
 {
@@ -308,20 +324,11 @@ static bool modules_may_read(struct modules *modules, const struct module *modul
 	return false;
 }
 
-/* Accounts for the time that it took to read symbols of a module. */
-static void modules_spend(struct modules *modules, struct module *module, uint64_t took_ns)
-{
-	time_share_spend(&modules->reading, took_ns);
-	module->read_ns += took_ns;
-	module->again_ns = clock_monotonic_ns() + LIMIT_SYMBOLS_PAUSE * module->read_ns;
-}
-
 /* Reads the symbols of a module from its file. */
 static int modules_read(struct modules *modules, struct module *module)
 {
-	work_begin(modules->work_page, &module->subject);
 	int r = symbols_new(module->fd, LIMIT_SYMBOLS_BYTES, &module->symbols);
-	work_end(modules->work_page);
+
 	if (r < 0) {
 		log_debug("cannot read symbols: module=%u error=%s", module->id, strerror(-r));
 		module->no_symbols = true;
@@ -339,11 +346,8 @@ static void modules_add_debug(struct modules *modules, struct module *module,
 {
 	const size_t before = symbols_bytes(module->symbols);
 
-	work_begin(modules->work_page, &module->subject);
 	const int r = add(module->symbols, file->fd);
-	work_end(modules->work_page);
-	if (r == -EAGAIN)
-		return;
+
 	file->state = MODULE_DEBUG_ADDED;
 	modules->symbols_bytes += symbols_bytes(module->symbols) - before;
 	if (r == 0 && file == &module->further) {
@@ -361,46 +365,106 @@ static void modules_add_debug(struct modules *modules, struct module *module,
 	}
 }
 
-/* Reads what is missing of the symbols of a module, and of its debug file. Returns 0 or an error of
- * modules_get_symbols(). */
-static int modules_read_missing(struct modules *modules, struct module *module)
+/* Reads what is missing of the symbols of a module and of its debug file, on a stack of its own. */
+static void read_missing(void *context)
 {
-	const bool in_turn = module->symbols && modules_debug_is_due(module);
-	uint64_t passed_ns, own_ns;
+	struct modules *modules = context;
+	struct module *module = modules->being_read;
 	int r = 0;
 
-	if (module->no_symbols || module->fd < 0)
-		return -ENODATA;
-	if (work_is_quarantined(modules->work_page, &module->subject))
-		return -ECANCELED;
-	const struct work_time begin = work_time_begin();
-	if (!modules_may_read(modules, module, begin.began_ns, in_turn))
-		return -EAGAIN;
-	module->read_ns = in_turn ? module->read_ns : 0;
 	if (!module->symbols)
 		r = modules_read(modules, module);
 	if (r == 0 && module->debug.fd >= 0 && module->debug.state != MODULE_DEBUG_ADDED)
 		modules_add_debug(modules, module, &module->debug, symbols_add_debug);
 	if (r == 0 && further_is_due(module))
 		modules_add_debug(modules, module, &module->further, symbols_add_wanted);
+	if (r == 0 && module->ranges_due) {
+		const size_t before = symbols_bytes(module->symbols);
+
+		symbols_index_ranges(module->symbols);
+		modules->symbols_bytes += symbols_bytes(module->symbols) - before;
+	}
+	module->ranges_due = false;
+	modules->read_result = r;
+}
+
+/* Takes what was read. */
+static void modules_end_reading(struct modules *modules)
+{
+	struct module *module = modules->being_read;
+
+	modules->being_read = NULL;
+	module->again_ns = clock_monotonic_ns() + LIMIT_SYMBOLS_PAUSE * module->read_ns;
+	if (module->removed)
+		modules_evict_one(modules, module);
+	else if (modules->read_result == 0)
+		modules_evict(modules, module);
+	modules_release(module);
+}
+
+/* Reads for a slice. Returns whether the reading has ended. */
+static bool modules_read_slice(struct modules *modules)
+{
+	struct module *module = modules->being_read;
+	const struct work_time begin = work_time_begin();
+	uint64_t passed_ns, own_ns;
+
+	work_begin(modules->work_page, &module->subject);
+	const int r = slices_are_under_way(&modules->slices)
+			  ? slices_continue(&modules->slices, SLICE_NS)
+			  : slices_begin(&modules->slices, read_missing, modules, SLICE_NS);
+	work_end(modules->work_page);
 	/* On a loaded machine it takes longer, but nobody is to lack names because of that. The
 	 * caller has nothing read while many samples wait (`may_read`). */
 	work_time_end(&begin, &passed_ns, &own_ns);
-	modules_spend(modules, module, own_ns);
+	time_share_spend(&modules->reading, own_ns);
+	module->read_ns += own_ns;
 	if (r == 0)
-		modules_evict(modules, module);
-	return r;
+		modules_end_reading(modules);
+	return r == 0;
+}
+
+bool modules_read_on(struct modules *modules)
+{
+	return modules->being_read && time_share_is_left(&modules->reading, clock_monotonic_ns()) &&
+	       !modules_read_slice(modules);
+}
+
+/* Begins to read what is missing of the symbols of a module, and of its debug file. Returns 0 or an
+ * error of modules_get_symbols(). */
+static int modules_read_missing(struct modules *modules, struct module *module)
+{
+	const bool in_turn =
+	    module->symbols && (modules_debug_is_due(module) || module->ranges_due);
+	const uint64_t now = clock_monotonic_ns();
+
+	if (module->no_symbols || module->fd < 0)
+		return -ENODATA;
+	if (work_is_quarantined(modules->work_page, &module->subject))
+		return -ECANCELED;
+	if (modules->being_read)
+		return time_share_is_left(&modules->reading, now) ? -EINPROGRESS : -EAGAIN;
+	if (!modules_may_read(modules, module, now, in_turn))
+		return -EAGAIN;
+	module->read_ns = in_turn ? module->read_ns : 0;
+	modules->being_read = module;
+	modules_hold(module);
+	return modules_read_slice(modules) ? modules->read_result : -EINPROGRESS;
 }
 
 int modules_get_symbols(struct modules *modules, struct module *module, bool may_read,
 			struct symbols **symbols)
 {
+	const bool in_use = module == modules->being_read;
 	int r = 0;
 
 	module->used_ns = clock_monotonic_ns();
-	if (!module->symbols || modules_debug_is_due(module) ||
+	*symbols = NULL;
+	if (in_use || !module->symbols || modules_debug_is_due(module) ||
 	    modules_may_restore(modules, module))
 		r = may_read ? modules_read_missing(modules, module) : -EAGAIN;
+	if (in_use || r == -EINPROGRESS)
+		return r;
 	*symbols = module->symbols;
 	return module->symbols ? 0 : r;
 }
@@ -433,21 +497,29 @@ int modules_find_frames(struct modules *modules, struct module *module, uint64_t
 	return r;
 }
 
-bool modules_find_start(struct modules *modules, struct module *module, uint64_t file_offset,
-			uint64_t *start_vaddr)
+int modules_find_start(struct modules *modules, struct module *module, uint64_t file_offset,
+		       uint64_t *start_vaddr)
 {
-	const size_t before = symbols_bytes(module->symbols);
-	const uint64_t began_ns = clock_monotonic_ns();
-
 	work_begin(modules->work_page, &module->subject);
-	const bool found = symbols_find_start(module->symbols, file_offset, start_vaddr);
+	int r = symbols_find_start(module->symbols, file_offset, start_vaddr);
 	work_end(modules->work_page);
+	if (r != -EAGAIN)
+		return r;
+	module->ranges_due = true;
+	r = modules_read_missing(modules, module);
+	return r ? r : symbols_find_start(module->symbols, file_offset, start_vaddr);
+}
 
-	/* An index of functions may have been built, or was too large. */
-	const uint64_t took_ns = clock_monotonic_ns() - began_ns;
-	if (symbols_bytes(module->symbols) != before || took_ns > LOOKUP_MOST_NS)
-		modules_spend(modules, module, took_ns);
-	modules->symbols_bytes += symbols_bytes(module->symbols) - before;
-	modules_evict(modules, module);
-	return found;
+void modules_fini(struct modules *modules)
+{
+	if (modules->being_read) {
+		slices_finish(&modules->slices);
+		modules_end_reading(modules);
+	}
+	for (unsigned int i = 0; i < MODULES_BUCKETS; i++) {
+		while (modules->buckets[i])
+			modules_remove(modules, modules->buckets[i]->id);
+	}
+	free(modules->cache);
+	modules->cache = NULL;
 }

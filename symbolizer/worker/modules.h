@@ -2,7 +2,8 @@
 /*
  * The modules (files that processes map) that the manager announced, and their symbols.
  *
- * The symbols of a module are read when its first frame is to be named. All symbols together take
+ * The symbols of a module are read when its first frame is to be named, in slices (slices.h): one
+ * module at a time, whose symbols nobody uses meanwhile. All symbols together take
  * at most LIMIT_SYMBOLS_BYTES. Beyond that, what was used least recently is dropped: first modules
  * that were not used for a while, then the namers of debug files, which are the largest part and
  * without which functions still have names, and then all symbols of modules. Symbols are read again
@@ -21,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/slices.h"
 #include "common/time_share.h"
 #include "ipc/messages.h"
 #include "parse/elf_cache.h"
@@ -64,13 +66,16 @@ struct module {
 	struct module_debug_file further; /* what symbols_wanted() says; those before are added */
 	size_t dropped_bytes;	     /* that the namer of the debug file had when it was dropped */
 	struct work_subject subject; /* the file, for the record of what is worked on */
-	bool unrecognised; /* whether it is a language runtime is not known yet (runtimes.c) */
+	unsigned int users;	     /* work in slices that uses the file */
+	bool removed;		     /* it is freed when there are none */
+	bool unrecognised; /* whether it is a language runtime is not known yet (recognition.h) */
 	struct symbols *symbols; /* NULL: not read yet, or evicted */
 	struct symbols_ids ids;	 /* read with the symbols */
 	uint64_t read_ns;	 /* how long reading the symbols took, the last time */
 	uint64_t again_ns;	 /* they are not read again before this time; 0: never read */
 	struct time_part naming; /* its part of the time for lookups by namers */
 	bool no_symbols;	 /* reading them failed, which is not tried again */
+	bool ranges_due;	 /* an index of its functions is needed (symbols_find_start()) */
 	bool late_file;		 /* the first announcement came without the file */
 	uint64_t used_ns;	 /* when the symbols were last used */
 	char path[MSG_PATH_BYTES];
@@ -83,9 +88,12 @@ struct modules {
 	bool late_files;	       /* some module has a late file */
 	bool missed;		       /* a frame was in a module that had not been announced */
 	struct work_page *work_page;   /* of the role */
+	struct module *being_read;     /* NULL: none */
+	int read_result;	       /* of what was read of it */
+	struct slices slices;	       /* in which it is read */
 	struct time_share reading;     /* for reading symbols */
 	struct time_share naming;      /* for lookups by namers */
-	struct time_share recognising; /* language runtimes (runtimes.c) */
+	struct time_share recognising; /* language runtimes (recognition.h) */
 	struct elf_cache *cache;       /* of the files that have namers; NULL: there is none yet */
 	bool postponed_logged;	       /* that symbols could not be read in time */
 };
@@ -103,10 +111,18 @@ struct module *modules_next(const struct modules *modules, const struct module *
 bool modules_may_recognise(struct modules *modules, const struct module *module);
 
 /* Adds a module, or gives one that could not be opened before its file. Takes ownership of `fd`
- * (-1: there is none) on success. Returns 0 or -ENOMEM. */
+ * (-1: there is none) on success. Returns 0; -EBUSY: its file is in use; or -ENOMEM. */
 int modules_add(struct modules *modules, const struct msg_module *message, int fd);
 void modules_remove(struct modules *modules, uint32_t id);
 void modules_fini(struct modules *modules);
+
+/* Keeps a module and its file until modules_release(), also if it is removed meanwhile. */
+void modules_hold(struct module *module);
+void modules_release(struct module *module);
+
+/* Goes on with reading symbols, for a slice. Returns whether more is to be done, and there is time
+ * for it. */
+bool modules_read_on(struct modules *modules);
 
 /* Returns what distinguishes the definition of a module, and of its frames, from an earlier one
  * that was made while its file could not be opened: 0 or 1. Frames that were defined then have no
@@ -127,8 +143,9 @@ bool modules_debug_is_due(const struct module *module);
 /* Finds the symbols of a module, with those of its debug file, and reads them if they are not in
  * memory, unless `may_read` is false. If only those of the debug file cannot be read now, the
  * others are found. They are valid until the next call for any module. Returns 0; -ENODATA if the
- * module has none; -ECANCELED if the file is left alone; or -EAGAIN if there is no time to read
- * them now. */
+ * module has none; -ECANCELED if the file is left alone; -EAGAIN if there is no time to read them
+ * now; or -EINPROGRESS: they are read since now, or those of another module are, and
+ * modules_read_on() goes on with it. */
 int modules_get_symbols(struct modules *modules, struct module *module, bool may_read,
 			struct symbols **symbols);
 
@@ -138,8 +155,10 @@ int modules_get_symbols(struct modules *modules, struct module *module, bool may
 int modules_find_frames(struct modules *modules, struct module *module, uint64_t file_offset,
 			struct named_frames *frames);
 
-/* Does the same as symbols_find_start(), for a module whose symbols are in memory. */
-bool modules_find_start(struct modules *modules, struct module *module, uint64_t file_offset,
-			uint64_t *start_vaddr);
+/* Does the same as symbols_find_start(), for a module whose symbols are in memory. Returns 0;
+ * -ENOENT if there is no function; -EAGAIN if there is no time now for the index that it needs; or
+ * -EINPROGRESS as modules_get_symbols(). */
+int modules_find_start(struct modules *modules, struct module *module, uint64_t file_offset,
+		       uint64_t *start_vaddr);
 
 #endif

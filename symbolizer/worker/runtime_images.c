@@ -24,6 +24,14 @@ struct runtime_image *runtime_images_find(struct runtime_image *first, uint32_t 
 	return first;
 }
 
+void runtime_image_free(struct runtime_image *image)
+{
+	if (!image)
+		return;
+	image->ops->release(image->recognised);
+	free(image);
+}
+
 void runtime_images_put(struct runtime_image **first, struct runtime_image *image)
 {
 	if (--image->users)
@@ -32,8 +40,7 @@ void runtime_images_put(struct runtime_image **first, struct runtime_image *imag
 		first = &(*first)->next;
 	if (*first)
 		*first = image->next;
-	image->ops->release(image->recognised);
-	free(image);
+	runtime_image_free(image);
 }
 
 static int image_new(const struct runtime_file *file, int runtime, void *recognised,
@@ -73,25 +80,24 @@ static int recognise(const struct runtime_file *file, uint32_t wanted, unsigned 
 	return -ENOENT;
 }
 
-int runtime_images_add(struct runtime_image **first, uint32_t module, int fd, const char *path,
-		       uint32_t wanted, unsigned int *runtime, struct runtime_refusal *refusal)
+int runtime_image_recognise(int fd, const char *path, uint32_t wanted, unsigned int *runtime,
+			    struct runtime_refusal *refusal, struct runtime_image **image)
 {
-	struct runtime_image *image = NULL;
 	struct runtime_file file;
-
-	if (runtime_images_find(*first, module))
-		return -EEXIST;
 	int r = runtime_file_init(&file, fd, path);
+
 	if (r < 0)
 		return r;
-	r = recognise(&file, wanted, runtime, refusal, &image);
+	r = recognise(&file, wanted, runtime, refusal, image);
 	runtime_file_fini(&file);
-	if (r < 0)
-		return r;
+	return r;
+}
+
+void runtime_images_add(struct runtime_image **first, uint32_t module, struct runtime_image *image)
+{
 	image->module = module;
 	image->next = *first;
 	*first = image;
-	return 0;
 }
 
 bool runtime_image_bias(const struct runtime_image *image, uint64_t start, uint64_t file_offset,

@@ -32,14 +32,18 @@ bool runtime_images_are_labels(unsigned int runtime);
 /* Returns the image of a module, or NULL. A module that was removed is not found. */
 struct runtime_image *runtime_images_find(struct runtime_image *first, uint32_t module);
 
-/*
- * Adds an image at the front of the list if the file of `fd` (borrowed) is one of the runtimes in
- * the set `wanted`. It has one user. Returns 0; -EEXIST if the module has an image already; -ENOENT
- * if the file is no such runtime; -ENOTSUP if it is `*runtime` in a form that is not supported, for
- * the reason in `refusal`; -ENOMEM; or a negative errno of reading the file.
- */
-int runtime_images_add(struct runtime_image **first, uint32_t module, int fd, const char *path,
-		       uint32_t wanted, unsigned int *runtime, struct runtime_refusal *refusal);
+/* Makes an image if the file of `fd` (borrowed) is one of the runtimes in the set `wanted`. It has
+ * one user. Returns 0; -ENOENT if the file is no such runtime; -ENOTSUP if it is `*runtime` in a
+ * form that is not supported, for the reason in `refusal`; -ENOMEM; or a negative errno of reading
+ * the file. */
+int runtime_image_recognise(int fd, const char *path, uint32_t wanted, unsigned int *runtime,
+			    struct runtime_refusal *refusal, struct runtime_image **image);
+
+/* Frees an image that is in no list. NULL is allowed. */
+void runtime_image_free(struct runtime_image *image);
+
+/* Adds the image of a module at the front of the list. */
+void runtime_images_add(struct runtime_image **first, uint32_t module, struct runtime_image *image);
 
 /* Drops one reference. The last one frees the image. */
 void runtime_images_put(struct runtime_image **first, struct runtime_image *image);

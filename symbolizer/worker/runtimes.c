@@ -35,10 +35,10 @@ enum {
 	MEMORY_HOLD_MS = 100,
 	/* A tick attaches to processes for this long. It goes on with the others in the next tick,
 	 * after messages and samples were handled. */
-	TICK_MOST_NS = 10 * NS_PER_MS,
+	TICK_MOST_NS = 5 * NS_PER_MS,
 	/* The pause before it is asked again whether something is still left alone. */
 	LEFT_ALONE_PAUSE_S = 1,
-	/* The pause before it is asked again whether there is time to recognise or to attach. */
+	/* The pause before it is asked again whether there is time to attach. */
 	NO_TIME_PAUSE_MS = 100,
 	/* A process that has used more than this waits while the ring is half full. */
 	USED_WHILE_HALF_FULL_NS = 20 * NS_PER_MS,
@@ -48,14 +48,11 @@ enum {
 
 struct runtimes {
 	struct managed_processes processes;
-	uint32_t wanted;    /* set of enum bh_runtime: what is looked for */
 	uint32_t requested; /* set of enum bh_runtime: whose programs the loader was asked for */
 	unsigned int watches_asked, watches_answered;
 	struct memory_copies copies;
-	uint64_t clock;		   /* counts uses of attachments */
-	unsigned int unrecognised; /* modules that are left alone, or have to wait */
-	uint64_t recognised_ns;	   /* when it was last tried to recognise them */
-	struct time_share time;	   /* for reading the memory of all processes */
+	uint64_t clock;		/* counts uses of attachments */
+	struct time_share time; /* for reading the memory of all processes */
 	uint32_t tick_from; /* pid of the process with which the next tick goes on; 0: the first */
 };
 
@@ -93,46 +90,30 @@ void runtimes_request_again(struct worker *worker)
 	}
 }
 
-void runtimes_on_module(struct worker *worker, struct module *module)
+bool runtimes_know_image(const struct worker *worker, uint32_t module)
+{
+	return worker->runtimes &&
+	       runtime_images_find(worker->runtimes->processes.images, module) != NULL;
+}
+
+void runtimes_on_recognised(struct worker *worker, uint32_t module, const struct recognised *found)
 {
 	struct runtimes *runtimes = worker->runtimes;
-	const struct msg_id watch = {.id = module->id};
-	struct runtime_refusal refusal = {0};
-	unsigned int runtime = 0;
+	const struct msg_id watch = {.id = module};
 
-	if (!runtimes || module->fd < 0)
+	if (found->error == -ENOTSUP)
+		runtime_stats_refuse(&runtimes->processes.stats, found->runtime,
+				     found->refusal.text);
+	if (found->error)
 		return;
-	runtimes->unrecognised -= module->unrecognised;
-	module->unrecognised = !modules_may_recognise(&worker->modules, module);
-	runtimes->unrecognised += module->unrecognised;
-	if (module->unrecognised)
-		return;
-	const uint64_t began_ns = clock_monotonic_ns();
-	work_begin(worker->role.work_page, &module->subject);
-	int r = runtime_images_add(&runtimes->processes.images, module->id, module->fd,
-				   module->path, runtimes->wanted, &runtime, &refusal);
-	work_end(worker->role.work_page);
-	time_share_spend(&worker->modules.recognising, clock_monotonic_ns() - began_ns);
-	if (r == 0) {
-		runtimes->watches_asked +=
-		    peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch,
-			      sizeof(watch), NULL, 0) == 0;
-		if (!(runtimes->requested >> runtime & 1))
-			runtimes_request_program(worker, runtime);
-	} else if (r == -ENOTSUP)
-		runtime_stats_refuse(&runtimes->processes.stats, runtime, refusal.text);
+	runtime_images_add(&runtimes->processes.images, module, found->image);
+	runtimes->watches_asked += peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH,
+					     &watch, sizeof(watch), NULL, 0) == 0;
+	if (!(runtimes->requested >> found->runtime & 1))
+		runtimes_request_program(worker, found->runtime);
 }
 
-/* Tries to recognise all modules, or those that were left alone or had to wait. */
-static void recognise_modules(struct worker *worker, bool all)
-{
-	for (struct module *m = NULL; (m = modules_next(&worker->modules, m));) {
-		if (all || m->unrecognised)
-			runtimes_on_module(worker, m);
-	}
-}
-
-int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted, bool had_other_worker)
+int runtimes_init(struct worker *worker, int table_fd, bool had_other_worker)
 {
 	struct runtimes *runtimes = calloc(1, sizeof(*runtimes));
 
@@ -148,12 +129,9 @@ int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted, bool had
 	runtimes->processes.slots.table = table;
 	if (had_other_worker)
 		runtime_slots_empty(&runtimes->processes.slots);
-	runtimes->wanted = wanted;
 	runtimes->time = (struct time_share){.percent = LIMIT_RUNTIMES_TIME_PERCENT,
 					     .most_ns = LIMIT_RUNTIMES_TIME_MS * NS_PER_MS};
 	worker->runtimes = runtimes;
-	/* Modules may have been announced before the table came. */
-	recognise_modules(worker, true);
 	return 0;
 }
 
@@ -163,8 +141,6 @@ void runtimes_on_module_gone(struct worker *worker, const struct module *module)
 	struct runtime_image *image =
 	    runtimes ? runtime_images_find(runtimes->processes.images, module->id) : NULL;
 
-	if (runtimes)
-		runtimes->unrecognised -= module->unrecognised;
 	if (!image)
 		return;
 	image->module = 0;
@@ -431,11 +407,6 @@ void runtimes_tick(struct worker *worker)
 
 	if (!runtimes)
 		return;
-	if (runtimes->unrecognised &&
-	    now >= runtimes->recognised_ns + NO_TIME_PAUSE_MS * NS_PER_MS) {
-		runtimes->recognised_ns = now;
-		recognise_modules(worker, false);
-	}
 	struct managed_process *process =
 	    managed_processes_find(&runtimes->processes, runtimes->tick_from);
 	/* Those before were handled by the last tick, but when they are due next is not known. */

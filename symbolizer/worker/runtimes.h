@@ -4,8 +4,8 @@
  * one is in symbolizer/runtime/ (struct runtime_ops).
  *
  * How this works:
- * - When a module is announced, its file is checked: is it an interpreter or virtual machine that a
- *   runtime recognises (runtime_images.h)? Then the manager is asked which processes map it.
+ * - The files of modules are checked: is one an interpreter or virtual machine that a runtime
+ *   recognises (recognition.h)? Then the manager is asked which processes map it.
  * - For each such process the opener is asked for a descriptor of its memory. With --strict-memory
  *   the worker reads memory by pid instead.
  * - The runtime is then attached to the process: it reads the addresses that the kernel side needs.
@@ -40,11 +40,11 @@
 struct worker;
 struct module;
 struct managed_process;
+struct recognised;
 
 /* Starts with the kernel side's table, whose descriptor stays the caller's. If there was another
- * worker, what it has left in the table is removed. `wanted` is a set of enum bh_runtime: others
- * are not looked for. Returns 0 or a negative errno. */
-int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted, bool had_other_worker);
+ * worker, what it has left in the table is removed. Returns 0 or a negative errno. */
+int runtimes_init(struct worker *worker, int table_fd, bool had_other_worker);
 void runtimes_free(struct worker *worker);
 
 /* The manager has reported all processes that map one of the modules that were watched. */
@@ -54,8 +54,11 @@ void runtimes_on_watched(struct worker *worker);
  * attached. */
 unsigned int runtimes_unsettled(const struct worker *worker);
 
-/* Checks whether the module is a runtime. If so, asks the manager which processes map it. */
-void runtimes_on_module(struct worker *worker, struct module *module);
+/* Returns whether the module is known to be a runtime. */
+bool runtimes_know_image(const struct worker *worker, uint32_t module);
+/* Handles what was found out about the file of a module, and takes its image. If it is a runtime,
+ * the manager is asked which processes map it. */
+void runtimes_on_recognised(struct worker *worker, uint32_t module, const struct recognised *found);
 void runtimes_on_module_gone(struct worker *worker, const struct module *module);
 void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped);
 void runtimes_on_code_memory(struct worker *worker, const struct msg_code_memory *memory);

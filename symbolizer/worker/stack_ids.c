@@ -91,11 +91,13 @@ static int stack_add_kernel(struct worker *worker, const struct bh_sample *heade
 	return stack_add_frames(worker, frames + header->user_count, header->kernel_count, 1, to);
 }
 
-/* Adds the user frames of a stack with managed frames. */
+/* Adds the user frames of a stack with managed frames. If native ones have to wait for their names,
+ * the managed ones are named all the same: what has their names may soon be gone from memory. */
 static int stack_add_managed(struct worker *worker, const struct bh_sample *header,
 			     const uint64_t *frames, struct frame_ids *to)
 {
 	struct managed_process *process = runtimes_process(worker, header->tgid);
+	bool waits = false;
 	uint32_t ids;
 
 	for (unsigned int i = 0; i < header->user_count; i += bh_frame_words(frames[i])) {
@@ -103,11 +105,13 @@ static int stack_add_managed(struct worker *worker, const struct bh_sample *head
 				  ? frames_get_managed_ids(worker, process, &frames[i], &ids)
 				  : frames_get_ids(worker, frames[i], &ids);
 
-		if (r)
+		waits |= r == -EAGAIN;
+		if (r && (r != -EAGAIN || worker->naming_paused))
 			return r;
-		stack_add_ids(to, ids);
+		if (!r)
+			stack_add_ids(to, ids);
 	}
-	return 0;
+	return waits ? -EAGAIN : 0;
 }
 
 /* Defines a stack, leaf first: kernel frames, user frames, and the reason as the outermost frame if
@@ -120,11 +124,15 @@ static int stack_define(struct worker *worker, const struct bh_sample *header,
 
 	stack.count = 0;
 	stack.labels = 0;
+	const bool is_managed = header->flags & BH_SAMPLE_MANAGED;
 	int r = stack_add_kernel(worker, header, frames, &stack);
-	if (!r)
-		r = header->flags & BH_SAMPLE_MANAGED
-			? stack_add_managed(worker, header, frames, &stack)
-			: stack_add_frames(worker, frames, header->user_count, 0, &stack);
+	if (is_managed && (!r || r == -EAGAIN)) {
+		const int user = stack_add_managed(worker, header, frames, &stack);
+
+		r = user ? user : r;
+	} else if (!r) {
+		r = stack_add_frames(worker, frames, header->user_count, 0, &stack);
+	}
 	if (!r && header->reason != BH_REASON_COMPLETE) {
 		r = frames_get_abort_ids(worker, header->reason, &reason);
 		if (!r)

@@ -3,8 +3,7 @@
  * Debug files of the files with symbols.
  *
  * How this works. A debug file belongs to a file if both have the same build id. A file without a
- * build id has .gnu_debuglink, with a checksum of the whole debug file. That file may be large, so
- * each call of symbols_add_debug() reads a part of it, until all of it has been read.
+ * build id has .gnu_debuglink, with a checksum of the whole debug file.
  *
  * Further files of the namer, such as an alternate file with what several debug files have in
  * common, belong to a file if the namer says so.
@@ -21,9 +20,7 @@
 #include "symbolizer/worker/symbols_private.h"
 
 enum {
-	/* Bytes that a call reads for the checksum in some 10 ms, and how many at once. */
-	CHECK_PART_BYTES = 8 << 20,
-	CHECK_STEP_BYTES = 64 << 10,
+	CHECK_STEP_BYTES = 64 << 10, /* that are read at once for the checksum */
 };
 /* A file with a larger one is not checked: that would take some seconds. */
 static const uint64_t check_bytes_max = 1ull << 30;
@@ -39,34 +36,30 @@ const char *symbols_debug_link(const struct symbols *symbols)
 	return symbols->namer.ops || !symbols->link.name ? "" : symbols->link.name;
 }
 
-/* Continues the check of a file that .gnu_debuglink may mean. Returns 0: it is the right one;
- * -EAGAIN: a part of it was read; -ENOENT: it is another one; -ENOMEM. */
-static int link_check(struct symbol_link *link, const struct elf_source *source)
+/* Checks a file that .gnu_debuglink may mean. Returns 0: it is the right one; -ENOENT: it is
+ * another one; -ENOMEM. */
+static int link_check(const struct symbol_link *link, const struct elf_source *source)
 {
-	if (link->is_right)
-		return 0;
+	uint32_t crc = 0;
+
 	if (!link->name || source->size > check_bytes_max)
 		return -ENOENT;
 	_cleanup_free_ uint8_t *bytes = malloc(CHECK_STEP_BYTES);
 	if (!bytes)
 		return -ENOMEM;
-	for (size_t done = 0; link->checked_bytes < source->size; done += CHECK_STEP_BYTES) {
-		const uint64_t left = source->size - link->checked_bytes;
+	for (uint64_t at = 0; at < source->size; at += CHECK_STEP_BYTES) {
+		const uint64_t left = source->size - at;
 		const size_t length = left < CHECK_STEP_BYTES ? (size_t)left : CHECK_STEP_BYTES;
 
-		if (done >= CHECK_PART_BYTES)
-			return -EAGAIN;
-		if (source->read(source->context, link->checked_bytes, bytes, length) < 0)
+		if (source->read(source->context, at, bytes, length) < 0)
 			return -ENOENT;
-		link->checked_crc = (uint32_t)crc32(link->checked_crc, bytes, (uInt)length);
-		link->checked_bytes += length;
+		crc = (uint32_t)crc32(crc, bytes, (uInt)length);
 	}
-	link->is_right = link->checked_crc == link->crc;
-	return link->is_right ? 0 : -ENOENT;
+	return crc == link->crc ? 0 : -ENOENT;
 }
 
 /* Returns 0 if an image is that of the debug file of a file; otherwise as link_check(). */
-static int check_debug_image(struct symbols *symbols, const struct elf_image *image)
+static int check_debug_image(const struct symbols *symbols, const struct elf_image *image)
 {
 	if (!symbol_sections_are_of(symbols, image))
 		return -ENOENT;
@@ -108,11 +101,6 @@ int symbols_add_debug(struct symbols *symbols, int fd)
 	if (r == 0) {
 		r = add_debug_image(symbols, &image, fd);
 		elf_image_fini(&image);
-	}
-	/* Another file is checked from its start. */
-	if (r != -EAGAIN) {
-		symbols->link.checked_crc = 0;
-		symbols->link.checked_bytes = 0;
 	}
 	return r == -ENODATA ? -ENOEXEC : r;
 }

@@ -27,6 +27,7 @@
 #include "common/escape.h"
 #include "common/file_read.h"
 #include "common/search.h"
+#include "common/slices.h"
 #include "parse/debug_data.h"
 #include "symbolizer/worker/symbol_name.h"
 #include "symbolizer/worker/symbols_private.h"
@@ -40,6 +41,7 @@ enum {
 	 * two names from the file. The symbols of the C library need some hundred comparisons. */
 	NAME_COMPARISONS_MAX = 256 * 1024,
 	SORT_SMALL = 24, /* below this many entries, insertion is faster than radix sort */
+	SORT_PAUSE_MOVES = 1 << 15, /* between two pauses (slices.h) */
 	/* How far the last label of a section reaches if it has no size: musl's memset has 196
 	 * bytes, and functions without a name may follow. */
 	LAST_LABEL_BYTES = 256,
@@ -188,10 +190,13 @@ static void radix_sort(struct symbol_entry *entries, size_t count, unsigned int 
 		sum += end[i];
 		end[i] = sum;
 	}
-	for (unsigned int i = 0; i < 256; i++) {
+	for (unsigned int i = 0, moves = 0; i < 256; i++) {
 		while (next[i] < end[i]) {
 			struct symbol_entry *entry = &entries[next[i]];
 			unsigned int to = entry->start >> shift & 255;
+
+			if (moves++ % SORT_PAUSE_MOVES == 0)
+				slices_pause_when_due();
 
 			if (to == i) {
 				next[i]++;

@@ -213,16 +213,15 @@ int symbols_find_frames(struct symbols *symbols, struct elf_cache *cache, uint64
 		   : r;
 }
 
-/* Prepares lookups in the unwind tables. Most files have symbols for all of their code that runs,
- * so this waits for the first frame without a symbol. If it fails, such frames keep their
- * address. */
-static void ranges_prepare(struct symbols *symbols)
+void symbols_index_ranges(struct symbols *symbols)
 {
 	struct elf_source source = {.read = file_read_from, .context = &symbols->fd};
 	const size_t used = symbols_bytes(symbols);
 	struct elf_image image;
 	struct stat stat;
 
+	if (symbols->ranges_ready)
+		return;
 	symbols->ranges_ready = true;
 	if (used >= symbols->cap_bytes || file_read_status(symbols->fd, &stat) < 0 ||
 	    stat.st_size <= 0)
@@ -234,25 +233,26 @@ static void ranges_prepare(struct symbols *symbols)
 	elf_image_fini(&image);
 }
 
-bool symbols_find_start(struct symbols *symbols, uint64_t file_offset, uint64_t *start_vaddr)
+int symbols_find_start(const struct symbols *symbols, uint64_t file_offset, uint64_t *start_vaddr)
 {
+	int fd = symbols->fd;
 	const struct elf_source source = {
-	    .read = file_read_from, .context = &symbols->fd, .size = UINT64_MAX};
+	    .read = file_read_from, .context = &fd, .size = UINT64_MAX};
 	struct function_range range;
 	uint64_t vaddr;
 
 	if (!symbols_offset_to_vaddr(symbols, file_offset, &vaddr))
-		return false;
+		return -ENOENT;
 	/* One FDE covers the whole of a procedure linkage table. */
 	const struct symbol_region *region = symbol_sections_find_region(symbols, vaddr);
 	if (region && region->plt) {
 		*start_vaddr = vaddr - symbol_plt_into_entry(symbols, region, vaddr);
-		return true;
+		return 0;
 	}
 	if (!symbols->ranges_ready)
-		ranges_prepare(symbols);
+		return -EAGAIN;
 	if (!function_ranges_find(&symbols->ranges, &source, vaddr, &range))
-		return false;
+		return -ENOENT;
 	*start_vaddr = range.start;
-	return true;
+	return 0;
 }

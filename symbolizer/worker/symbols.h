@@ -76,9 +76,8 @@ const char *symbols_debug_link(const struct symbols *symbols);
 /* Adds what a debug file says: its functions, if the file has no .symtab itself, and its namer. The
  * descriptor is borrowed, and must stay open as long as the index. symbols_bytes() may change.
  * Returns 0; -ENOENT: it is not the debug file of this file, because its build id (or, if the file
- * has none, its checksum) or the place of its code is another one; -EAGAIN: a part of the checksum
- * was computed, and the same descriptor has to be added again; -ENOEXEC: it is no ELF file; -EFBIG;
- * -ENOMEM; or -EIO. */
+ * has none, its checksum) or the place of its code is another one; -ENOEXEC: it is no ELF file;
+ * -EFBIG; -ENOMEM; or -EIO. */
 int symbols_add_debug(struct symbols *symbols, int fd);
 
 /* Returns the further file (symbolizer/namer/namer.h) that the namer wants now, or NULL. It is
@@ -132,9 +131,13 @@ bool symbols_find(const struct symbols *symbols, uint64_t file_offset, struct sy
 
 /* Finds the start of the function that contains the file offset, for offsets without a symbol: a
  * virtual address as linked, from the unwind tables. Each entry of a procedure linkage table counts
- * as a function. The first call may build an index, within the cap of symbols_new(), so that
- * symbols_bytes() grows. Returns false, and `start_vaddr` untouched, if the tables do not cover the
- * offset or cannot be read. */
-bool symbols_find_start(struct symbols *symbols, uint64_t file_offset, uint64_t *start_vaddr);
+ * as a function. Returns 0; or, with `start_vaddr` untouched, -ENOENT: the tables do not cover the
+ * offset or cannot be read; or -EAGAIN: symbols_index_ranges() has to be called first. */
+int symbols_find_start(const struct symbols *symbols, uint64_t file_offset, uint64_t *start_vaddr);
+
+/* Prepares lookups in the unwind tables. Most files have symbols for all of their code that runs,
+ * so this waits for the first frame without a symbol. It may build an index, within the cap of
+ * symbols_new(), so that symbols_bytes() grows. If it fails, no start is found. */
+void symbols_index_ranges(struct symbols *symbols);
 
 #endif

@@ -38,10 +38,6 @@ struct symbol_region {
 struct symbol_link {
 	char *name;   /* NULL: there is none, or it is not needed */
 	uint32_t crc; /* of the file */
-	/* The check of a file that is being added: that of its first bytes. */
-	uint32_t checked_crc;
-	uint64_t checked_bytes;
-	bool is_right; /* the whole file was checked */
 };
 
 struct symbols {

@@ -16,10 +16,15 @@
 
 enum {
 	TURN_RETRY_MS = 20, /* while a record waits */
-	/* Messages are handled again after this number of records, which takes some 10 ms, or after
-	 * this time. */
+	/* Messages are handled again after this number of records, or after this time. The last
+	 * record may take up to 10 ms. */
 	TURN_RECORDS = 4096,
-	TURN_MOST_NS = 20 * NS_PER_MS,
+	TURN_MOST_NS = 10 * NS_PER_MS,
+	/* If a tick has worked on other things than samples for longer than this, messages are
+	 * handled before it takes samples. */
+	UPKEEP_MOST_NS = 5 * NS_PER_MS,
+	/* The pause before it is asked again whether there is time to read files. */
+	READ_PAUSE_MS = 100,
 	/* A record waits this long for the announcement of a module. The manager needs
 	 * milliseconds, unless the machine is overloaded. The ring has room for 4 s of samples of
 	 * usual depth. */
@@ -104,6 +109,12 @@ static bool turn_hold_batch(struct worker *worker)
 	return worker->batch_held;
 }
 
+/* Returns whether symbols are being read, in slices. */
+static bool is_reading(const struct worker *worker)
+{
+	return worker->modules.being_read || slices_are_under_way(&worker->kallsyms.slices);
+}
+
 /* Adds a sample to the batch. If naming its frames takes longer than until `until_ns`, it is not
  * added, and the next turn goes on with it. Each turn names at least one frame. */
 static bool turn_add_sample(struct worker *worker, const struct bh_sample *header,
@@ -116,7 +127,8 @@ static bool turn_add_sample(struct worker *worker, const struct bh_sample *heade
 	worker->naming_paused = false;
 	/* An answer that is waited for causes a tick, too. */
 	if (!added)
-		loop_tick_within(&worker->role.loop, worker->naming_waits ? TURN_RETRY_MS : 0);
+		loop_tick_within(&worker->role.loop,
+				 worker->naming_waits && !is_reading(worker) ? TURN_RETRY_MS : 0);
 	worker->naming_waits = false;
 	return added;
 }
@@ -144,6 +156,44 @@ static bool turn_handle_record(struct worker *worker, const void *record, size_t
 	if (worker->identity && batch_is_full(&worker->batch) && turn_hold_batch(worker))
 		return false;
 	return turn_add_sample(worker, header, frames, until_ns);
+}
+
+void turn_on_deferred(struct worker *worker, const void *record, size_t length)
+{
+	const struct bh_sample *header = record;
+	const uint64_t *frames = (const uint64_t *)(header + 1);
+
+	if (!sample_is_valid(record, length)) {
+		worker->losses.lost[LOSS_BAD_RECORD]++;
+		return;
+	}
+	if (!worker->control && batch_is_full(&worker->batch)) {
+		worker->losses.lost[LOSS_MANAGER_QUEUE]++; /* see turn_hold_batch() */
+		return;
+	}
+	if (late_samples_first(&worker->late) ||
+	    !turn_add_sample(worker, header, frames, clock_monotonic_ns() + TURN_MOST_NS)) {
+		/* Without room, it does not wait for names. */
+		if (!late_samples_add(&worker->late, record, length))
+			samples_add(worker, header, frames);
+	}
+	samples_set_position(worker);
+}
+
+/* Takes the samples of the manager that have waited for names. */
+static void turn_take_late(struct worker *worker, uint64_t until_ns)
+{
+	const struct bh_sample *header;
+
+	while ((header = late_samples_first(&worker->late)) &&
+	       turn_add_sample(worker, header, (const uint64_t *)(header + 1), until_ns)) {
+		late_samples_remove_first(&worker->late);
+		samples_set_position(worker);
+		if (clock_monotonic_ns() >= until_ns)
+			break;
+	}
+	if (header)
+		loop_tick_within(&worker->role.loop, TURN_RETRY_MS);
 }
 
 /* Takes records from the ring. Returns true if the ring is empty; otherwise another turn follows
@@ -195,8 +245,13 @@ void turn_check_ready(struct worker *worker)
 {
 	if (worker->role.state != ROLE_CONFIGURED || !worker->scanned_ns)
 		return;
+	if (recognition_is_under_way(worker))
+		return;
 	const unsigned int late = runtimes_unsettled(worker);
-	const uint64_t waited_ms = (clock_monotonic_ns() - worker->scanned_ns) / NS_PER_MS;
+	const uint64_t recognised_ns = worker->recognition.ended_ns;
+	const uint64_t since_ns =
+	    worker->scanned_ns > recognised_ns ? worker->scanned_ns : recognised_ns;
+	const uint64_t waited_ms = (clock_monotonic_ns() - since_ns) / NS_PER_MS;
 	if (late && waited_ms < ATTACHED_TIMEOUT_MS) {
 		loop_tick_within(&worker->role.loop, ATTACHED_TIMEOUT_MS - (int)waited_ms);
 		return;
@@ -219,7 +274,7 @@ void turn_send_end(struct worker *worker)
 		  sizeof(worker->losses), NULL, 0);
 }
 
-/* Ends a recording that was stopped, when the manager has sent everything and the ring is empty. */
+/* Ends a recording that was stopped, when the manager has sent everything and nothing waits. */
 static void turn_end(struct worker *worker)
 {
 	batch_flush(&worker->batch);
@@ -240,29 +295,60 @@ static void turn_check_memory(struct worker *worker)
 	loop_stop(&worker->role.loop, STATUS_DONE);
 }
 
+/* Goes on with files that are read in slices, one slice in most ticks. */
+static void turn_read_on(struct worker *worker)
+{
+	if (recognition_go_on(worker) || modules_read_on(&worker->modules) ||
+	    kallsyms_file_read_on(worker))
+		loop_tick_within(&worker->role.loop, 0);
+	else if (worker->recognition.module || worker->modules.being_read)
+		loop_tick_within(&worker->role.loop, READ_PAUSE_MS);
+	if (worker->kernel_due_ns && clock_monotonic_ns() >= worker->kernel_due_ns &&
+	    !kallsyms_file_is_read(worker))
+		loop_tick_within(&worker->role.loop, 0);
+}
+
+/* Does what a tick does, but for the samples. Returns whether messages have to be handled before
+ * these. */
+static bool turn_upkeep(struct worker *worker)
+{
+	const uint64_t began_ns = clock_monotonic_ns();
+
+	process_reader_tick(&worker->reader);
+	turn_read_on(worker);
+	runtimes_tick(worker);
+	jit_maps_tick(worker);
+	turn_check_ready(worker);
+	return clock_monotonic_ns() - began_ns > UPKEEP_MOST_NS;
+}
+
 void turn_on_tick(void *context, uint32_t events)
 {
 	struct worker *worker = context;
 	const bool held = worker->batch_held;
 
 	(void)events;
-	process_reader_tick(&worker->reader);
-	runtimes_tick(worker);
-	jit_maps_tick(worker);
-	turn_check_ready(worker);
-	if (worker->kernel_due_ns && clock_monotonic_ns() >= worker->kernel_due_ns)
-		kallsyms_file_read(worker);
+	const bool upkeep_is_due = !worker->samples_are_due;
+	worker->samples_are_due = upkeep_is_due && turn_upkeep(worker);
+	/* What upkeep has requested is to follow the samples. */
+	if (worker->samples_are_due || !upkeep_is_due)
+		loop_tick_within(&worker->role.loop, 0);
+	if (worker->samples_are_due)
+		return;
 	/* A held batch is sent before more samples are taken: new processes among them would hold
 	 * it again. */
-	if (!held)
+	if (!held) {
+		turn_take_late(worker, clock_monotonic_ns() + TURN_MOST_NS);
 		worker->ring_emptied = turn_consume(worker);
+	}
 	if (turn_hold_batch(worker))
 		return;
 	batch_flush(&worker->batch);
 	const enum role_state state = worker->role.state;
-	if (held && (!worker->ring_emptied || state >= ROLE_STOPPING))
+	const bool taken = worker->ring_emptied && !late_samples_first(&worker->late);
+	if (held && (!taken || state >= ROLE_STOPPING))
 		loop_tick_within(&worker->role.loop, 0);
-	else if (state == ROLE_STOPPING && worker->manager_drained && worker->ring_emptied)
+	else if (state == ROLE_STOPPING && worker->manager_drained && taken)
 		turn_end(worker);
 	else if (state != ROLE_STOPPED)
 		turn_send_status(worker);

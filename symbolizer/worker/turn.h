@@ -6,16 +6,17 @@
  * How this works. A turn takes records from the ring until it is empty, or until messages have to
  * be handled again. A record stays at the head of the ring, and the turn ends, if
  * - it refers to a module that the manager has not announced yet, and that may still come,
- * - naming its managed frames takes longer than a turn, and goes on in the next one,
+ * - naming its frames takes longer than a turn, and goes on in the next one,
  * - the batch is full and has to wait for the identities of new processes,
  * - too many batches wait because an agent's exporter is being restarted, or
  * - the worker takes over from another one, and was not told yet which modules there are.
  *
  * The ring is large enough for such pauses; if it is full, the kernel side counts what it drops.
  *
- * A tick refreshes the language runtimes, takes what is in the ring, sends the batch and then the
- * counters. The recording has ended when STOP was received, the manager has sent its last deferred
- * stack (DRAINED), and the ring is empty: then END goes to the exporter.
+ * A tick goes on with files that are being read and with the language runtimes, takes what is in
+ * the ring, sends the batch and then the counters. The recording has ended when STOP was received,
+ * the manager has sent its last deferred stack (DRAINED), and no sample waits: then END goes to the
+ * exporter.
  *
  * Example: a compiler starts, and its first sample arrives 3 ms before MODULE does. The turn leaves
  * it in the ring and requests a tick in 20 ms; by then the module is announced, and the turn
@@ -24,6 +25,7 @@
 #ifndef SYMBOLIZER_WORKER_TURN_H
 #define SYMBOLIZER_WORKER_TURN_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct worker;
@@ -35,6 +37,9 @@ enum {
 /* Event handlers for the loop; `context` is the worker. */
 void turn_on_tick(void *context, uint32_t events);
 void turn_on_ring(void *context, uint32_t events);
+
+/* Adds a sample of the manager, or lets it wait for its names (late_samples.h). */
+void turn_on_deferred(struct worker *worker, const void *record, size_t length);
 
 /* The worker takes over from another one, for which samples may wait. None is taken from the ring
  * until the manager has told of all modules and processes, or has not done so in time. */

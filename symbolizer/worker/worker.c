@@ -2,7 +2,6 @@
 #include "symbolizer/worker/worker.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "common/time_units.h"
 #include "symbolizer/worker/identity.h"
@@ -31,7 +30,7 @@ int worker_init(struct worker *worker, bool keep_batches)
 
 	if (r < 0)
 		return r;
-	worker->kallsyms_fd = -1;
+	worker->kallsyms.fd = -1;
 	modules_init(&worker->modules);
 	jit_maps_init(&worker->jit_maps);
 	process_reader_init(&worker->reader, &worker->role.loop, "bulkhead-symwh",
@@ -49,13 +48,13 @@ int worker_init(struct worker *worker, bool keep_batches)
 
 void worker_fini(struct worker *worker)
 {
-	if (worker->kallsyms_fd >= 0)
-		close(worker->kallsyms_fd);
-	worker->kallsyms_fd = -1;
+	kallsyms_file_free(worker);
 	kernel_symbols_free(worker->kernel);
+	late_samples_free(&worker->late);
 	stack_ids_reset(worker);
 	batch_fini(&worker->batch);
 	identity_free(worker);
+	recognition_free(worker);
 	runtimes_free(worker);
 	process_reader_stop(&worker->reader);
 	modules_fini(&worker->modules);

@@ -24,11 +24,14 @@
 #include "symbolizer/worker/id_key.h"
 #include "symbolizer/worker/ids.h"
 #include "symbolizer/worker/jit_maps.h"
+#include "symbolizer/worker/kallsyms_file.h"
 #include "symbolizer/worker/kernel_debug.h"
 #include "symbolizer/worker/kernel_symbols.h"
+#include "symbolizer/worker/late_samples.h"
 #include "symbolizer/worker/modules.h"
 #include "symbolizer/worker/names_due.h"
 #include "symbolizer/worker/processes.h"
+#include "symbolizer/worker/recognition.h"
 #include "symbolizer/worker/stack_ids.h"
 
 struct identity;
@@ -38,9 +41,10 @@ struct worker {
 	struct role role;
 	struct bpf_ring ring;
 	struct kernel_symbols *kernel; /* NULL: not read yet, or kernel frames have no names */
-	int kallsyms_fd;	       /* until they have been read; then -1 */
+	struct kallsyms_file kallsyms;
 	struct kernel_debug kernel_debug;
-	uint64_t kernel_due_ns; /* they are read then, if no frame needs them earlier; 0: not yet */
+	uint64_t kernel_due_ns; /* its symbols are read then, if no frame needs them earlier; 0: not
+				   yet */
 	struct modules modules;
 	struct processes processes;
 	struct jit_maps jit_maps;
@@ -53,6 +57,7 @@ struct worker {
 	struct bh_worker_control *control; /* read by the kernel side */
 	struct batch batch;
 	struct msg_losses losses;
+	struct late_samples late;  /* of the manager, whose names are on their way */
 	uint64_t waiting_since_ns; /* the record at the ring's head waits for a module that was not
 				      announced yet; 0: it does not */
 	struct time_share waiting; /* for all such waits */
@@ -62,14 +67,16 @@ struct worker {
 	uint64_t scanned_ns;	  /* when the manager had reported all processes; 0: not yet */
 	uint64_t takes_over_ns;	  /* until then, from another worker: see turn_take_over() */
 	bool manager_drained;
+	struct recognition recognition;
 	struct runtimes *runtimes; /* NULL: the kernel side's table is not there */
 	struct identity *identity; /* NULL: the identity of processes is not asked for */
 	uint64_t naming_until_ns;  /* naming of managed frames pauses after this; 0: never */
 	bool naming_paused;	   /* since the last managed frame that was named */
-	bool naming_waits;	   /* for a debug file */
+	bool naming_waits;	   /* for a debug file, or for symbols that are being read */
 	enum names_due names_due;  /* of the stack that is being defined, or was defined last */
 	bool batch_held;	   /* the batch waits for the identity of processes in it */
 	bool ring_emptied;	   /* by the last turn */
+	bool samples_are_due;	   /* the next tick only takes samples */
 };
 
 /* Returns whether what can be put off is to be put off, because the ring is half full. For a while

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes the lookup of symbols. The input is an ELF file, in a memfd. After the index was made, the last
- * third of the file is cut off. */
+/* Fuzzes the lookup of symbols. The input is an ELF file, in a memfd. After the index was made, the
+ * last third of the file is cut off. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -18,6 +18,7 @@ static void find_all(struct symbols *symbols, size_t size)
 	struct symbol found;
 	uint64_t start;
 
+	symbols_index_ranges(symbols);
 	for (size_t at = 0; at < size; at += size / 64 + 1) {
 		if (symbols_find(symbols, at, &found) &&
 		    (!memchr(found.name, '\0', sizeof(found.name)) || strchr(found.name, '\n')))

@@ -65,7 +65,7 @@ DEFENCES = {
     "an alternate file is searched by the name of a file": ("symbolizer/opener/open_debug.c", "is_link_name(request->link);", "true;", "open_debug"),
     "a split unit has the number of its skeleton": ("symbolizer/namer/dwarf_files.c", "unit->dwo_id == skeleton->dwo_id", "true", "dwarf_split"),
     "the path of a split file leads to no other directory": ("symbolizer/opener/open_debug.c", '!strstr(link, "..")', "true", "open_debug_process"),
-    "without a build id, a debug file has a checksum": ("symbolizer/worker/symbol_debug.c", "link->checked_crc == link->crc", "true", "debug_symbols"),
+    "without a build id, a debug file has a checksum": ("symbolizer/worker/symbol_debug.c", "crc == link->crc", "true", "debug_symbols"),
     "a debug file is of the same code": ("symbolizer/worker/symbol_debug.c", "!symbol_sections_are_of(symbols, image)", "false", "debug_symbols"),
     "waits for debug files have a share of the time": ("symbolizer/worker/debug_files.c", "time_share_is_left(&worker->waiting_for_debug, now) &&\n",
                                                        "", "debug_files"),

@@ -42,6 +42,7 @@ void describe(struct symbols *symbols, uint64_t offset, char text[TEXT_BYTES])
 				frames.frames[i].file, frames.frames[i].line,
 				frames.frames[i].start_line, frames.frames[i].mangled);
 	}
+	symbols_index_ranges(symbols);
 	symbols_find_start(symbols, offset, &start);
 	fprintf(out, "%#lx\n", start);
 	fclose(out);

@@ -356,23 +356,6 @@ Test(debug_files, after_the_wrong_one_the_next_one_is_asked_for)
 	expect_asked(4, MSG_DEBUG_OF_PROCESS, 5);
 }
 
-/* Comparing a checksum takes several turns, in which names are those of the file itself. */
-Test(debug_files, that_are_being_compared_are_compared_further)
-{
-	debug_files_are_awaited(&worker, module);
-	cr_expect(answer(MODULE, empty_file()));
-	add_result = -EAGAIN;
-	for (unsigned int i = 1; i < 5; i++) {
-		cr_expect_not_null(symbols_again());
-		cr_expect_eq(added, i);
-		cr_expect_eq(debug_files_are_due(module), NAMES_SOON);
-	}
-	add_result = 0;
-	cr_expect_not_null(symbols_again());
-	cr_expect_eq(debug_files_are_due(module), NAMES_FINAL);
-	cr_expect_eq(added, 5);
-}
-
 Test(debug_files, of_evicted_symbols_are_asked_for_from_the_start)
 {
 	sample_process();

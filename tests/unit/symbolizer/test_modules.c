@@ -96,6 +96,16 @@ static void init_with_time(struct modules *modules)
 	modules->reading.most_ns = 1000 * NS_PER_S;
 }
 
+/* Reads in slices until the symbols are there, or an error. */
+static int get(struct modules *modules, struct module *module, struct symbols **symbols)
+{
+	int r;
+
+	while ((r = modules_get_symbols(modules, module, true, symbols)) == -EINPROGRESS)
+		modules_read_on(modules);
+	return r;
+}
+
 /* A stack whose frames alternate between two files must not make both be read for each frame. */
 Test(modules, files_that_evict_each_other_are_not_read_each_time)
 {
@@ -110,7 +120,7 @@ Test(modules, files_that_evict_each_other_are_not_read_each_time)
 	for (unsigned int i = 0; i < TURNS; i++) {
 		struct module *module = large[i % 2];
 		const bool in_memory = module->symbols != NULL;
-		const int r = modules_get_symbols(&modules, module, true, &symbols);
+		const int r = get(&modules, module, &symbols);
 
 		cr_assert(!r || r == -EAGAIN, "%s", strerror(-r));
 		found += !r;
@@ -130,13 +140,67 @@ Test(modules, symbols_are_read_again_after_a_pause)
 	init_with_time(&modules);
 	first = add(&modules, 1, MANY);
 	second = add(&modules, 2, MANY);
-	cr_assert_eq(modules_get_symbols(&modules, first, true, &symbols), 0);
-	cr_assert_eq(modules_get_symbols(&modules, second, true, &symbols), 0);
+	cr_assert_eq(get(&modules, first, &symbols), 0);
+	cr_assert_eq(get(&modules, second, &symbols), 0);
 	cr_assert_null(first->symbols);
-	cr_assert_eq(modules_get_symbols(&modules, first, true, &symbols), -EAGAIN);
+	cr_assert_eq(get(&modules, first, &symbols), -EAGAIN);
 	first->again_ns = clock_monotonic_ns();
-	cr_assert_eq(modules_get_symbols(&modules, first, true, &symbols), 0);
+	cr_assert_eq(get(&modules, first, &symbols), 0);
 	cr_assert_not_null(symbols);
+	modules_fini(&modules);
+}
+
+/* Between two slices everything else goes on: others ask, and the module may be removed. */
+Test(modules, large_files_are_read_in_slices)
+{
+	struct modules modules;
+	struct symbols *symbols;
+	unsigned int slices = 1;
+
+	init_with_time(&modules);
+	struct module *large = add(&modules, 1, MANY), *other = add(&modules, 2, 10);
+	cr_assert_eq(modules_get_symbols(&modules, large, true, &symbols), -EINPROGRESS);
+	cr_expect_eq(modules_get_symbols(&modules, other, true, &symbols), -EINPROGRESS);
+	cr_expect_eq(modules_get_symbols(&modules, large, true, &symbols), -EINPROGRESS);
+	cr_expect_eq(modules_get_symbols(&modules, large, false, &symbols), -EAGAIN);
+	const struct msg_module again = {.id = 1, .path = "/made"};
+	int fd = file_with_functions(1);
+	cr_expect_eq(modules_add(&modules, &again, fd), -EBUSY);
+	close(fd);
+	for (; modules_read_on(&modules); slices++)
+		;
+	cr_expect_geq(slices, 3);
+	cr_expect_eq(modules_get_symbols(&modules, large, true, &symbols), 0);
+	cr_expect_eq(modules_get_symbols(&modules, other, true, &symbols), 0);
+	cr_expect_gt(modules.symbols_bytes, 12 * MANY);
+
+	add(&modules, 3, MANY);
+	cr_assert_eq(modules_get_symbols(&modules, modules_find(&modules, 3), true, &symbols),
+		     -EINPROGRESS);
+	modules_remove(&modules, 3);
+	cr_expect_null(modules_find(&modules, 3));
+	while (modules_read_on(&modules))
+		;
+	cr_expect_null(modules.being_read);
+	cr_expect_leq(modules.symbols_bytes,
+		      symbols_bytes(large->symbols) + symbols_bytes(other->symbols));
+	modules_fini(&modules);
+}
+
+Test(modules, a_file_without_time_is_read_on_later)
+{
+	struct modules modules;
+	struct symbols *symbols;
+
+	init_with_time(&modules);
+	struct module *large = add(&modules, 1, MANY);
+	cr_assert_eq(modules_get_symbols(&modules, large, true, &symbols), -EINPROGRESS);
+	time_share_spend(&modules.reading, 2000 * NS_PER_S);
+	cr_expect_not(modules_read_on(&modules));
+	cr_expect_eq(modules_get_symbols(&modules, large, true, &symbols), -EAGAIN);
+	modules.reading.left_ns = (int64_t)(1000 * NS_PER_S);
+	cr_expect(modules_read_on(&modules));
+	/* The role may end in the middle of it. */
 	modules_fini(&modules);
 }
 
@@ -150,12 +214,12 @@ Test(modules, further_files_wait_when_reading_took_its_share_of_the_time)
 	modules_init(&modules);
 	known = add(&modules, 1, 10);
 	new = add(&modules, 2, 10);
-	cr_assert_eq(modules_get_symbols(&modules, known, true, &symbols), 0);
+	cr_assert_eq(get(&modules, known, &symbols), 0);
 	time_share_spend(&modules.reading, 1000 * NS_PER_S);
-	cr_expect_eq(modules_get_symbols(&modules, new, true, &symbols), -EAGAIN);
-	cr_expect_eq(modules_get_symbols(&modules, known, true, &symbols), 0);
+	cr_expect_eq(get(&modules, new, &symbols), -EAGAIN);
+	cr_expect_eq(get(&modules, known, &symbols), 0);
 	modules.reading.left_ns = 1;
-	cr_expect_eq(modules_get_symbols(&modules, new, true, &symbols), 0);
+	cr_expect_eq(get(&modules, new, &symbols), 0);
 	modules_fini(&modules);
 }
 
@@ -194,8 +258,8 @@ Test(modules, a_namer_that_is_slow_leaves_time_to_others)
 
 	init_with_time(&modules);
 	struct module *slow = add(&modules, 1, 10), *other = add(&modules, 2, 10);
-	cr_assert_eq(modules_get_symbols(&modules, slow, true, &symbols), 0);
-	cr_assert_eq(modules_get_symbols(&modules, other, true, &symbols), 0);
+	cr_assert_eq(get(&modules, slow, &symbols), 0);
+	cr_assert_eq(get(&modules, other, &symbols), 0);
 	cr_expect_eq(modules_find_frames(&modules, slow, CODE, &frames), -ENOENT, "no namer");
 
 	/* One file alone may have half of the time. */
@@ -234,13 +298,13 @@ Test(modules, symbols_of_a_file_that_is_left_alone_are_read_later)
 	const struct quarantine_key file = {QUARANTINE_FILE,
 					    {module->subject.device, module->subject.inode}};
 	quarantine_add(&page.quarantine, &file, clock_monotonic_ns());
-	cr_expect_eq(modules_get_symbols(&modules, module, true, &symbols), -ECANCELED);
+	cr_expect_eq(get(&modules, module, &symbols), -ECANCELED);
 	cr_expect_eq(page.subject.inode, 0, "it was not worked on");
-	cr_expect_eq(modules_get_symbols(&modules, other, true, &symbols), 0);
+	cr_expect_eq(get(&modules, other, &symbols), 0);
 	cr_expect_eq(page.subject.inode, other->subject.inode);
 	cr_expect_eq(page.working, 0);
 	page.quarantine = (struct quarantine){0};
-	cr_expect_eq(modules_get_symbols(&modules, module, true, &symbols), 0);
+	cr_expect_eq(get(&modules, module, &symbols), 0);
 	modules_fini(&modules);
 }
 

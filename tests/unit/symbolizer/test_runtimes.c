@@ -53,6 +53,24 @@ static struct module *add_module(void)
 	return modules_find(&worker.modules, MODULE);
 }
 
+static void finish_recognition(void)
+{
+	while (recognition_is_under_way(&worker))
+		recognition_go_on(&worker);
+}
+
+static void recognise(struct module *module)
+{
+	recognition_on_module(&worker, module);
+	finish_recognition();
+}
+
+static void begin_to_recognise(uint32_t wanted)
+{
+	recognition_begin(&worker, wanted);
+	finish_recognition();
+}
+
 static bool is_attached_to(uint32_t tgid)
 {
 	return runtimes_process(&worker, tgid) != NULL;
@@ -71,25 +89,11 @@ static void map(uint32_t exec_generation)
 		runtimes_on_mapped(&worker, &mapped);
 }
 
-Test(runtimes, modules_announced_after_the_table_are_watched)
-{
-	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL, false), 0);
-	runtimes_on_module(&worker, add_module());
-	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 1);
-}
-
-Test(runtimes, modules_announced_before_the_table_are_watched)
-{
-	runtimes_on_module(&worker, add_module());
-	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 0);
-	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL, false), 0);
-	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 1);
-}
-
 Test(runtimes, unwanted_runtimes_are_not_attached)
 {
-	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_HOTSPOT, false), 0);
-	runtimes_on_module(&worker, add_module());
+	cr_assert_eq(runtimes_init(&worker, table, false), 0);
+	begin_to_recognise(1u << BH_RUNTIME_HOTSPOT);
+	recognise(add_module());
 	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 0);
 	map(1);
 	cr_expect_not(is_attached_to((uint32_t)getpid()));
@@ -98,8 +102,9 @@ Test(runtimes, unwanted_runtimes_are_not_attached)
 
 Test(runtimes, memory_is_requested_once_per_process)
 {
-	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_CPYTHON, false), 0);
-	runtimes_on_module(&worker, add_module());
+	cr_assert_eq(runtimes_init(&worker, table, false), 0);
+	begin_to_recognise(1u << BH_RUNTIME_CPYTHON);
+	recognise(add_module());
 	map(1);
 	cr_expect(is_attached_to((uint32_t)getpid()));
 	map(1);
@@ -123,8 +128,9 @@ Test(runtimes, strict_memory_is_read_while_the_program_stays_the_same)
 	static struct named_frames frames;
 
 	worker.role.strict_memory = true;
-	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL, false), 0);
-	runtimes_on_module(&worker, add_module());
+	cr_assert_eq(runtimes_init(&worker, table, false), 0);
+	begin_to_recognise(BH_RUNTIMES_ALL);
+	recognise(add_module());
 	map(1);
 	map(1);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 0);
@@ -208,8 +214,9 @@ static void begin_slow(void)
 
 	slow = true;
 	worker.role.strict_memory = true;
-	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL, false), 0);
-	runtimes_on_module(&worker, add_module());
+	cr_assert_eq(runtimes_init(&worker, table, false), 0);
+	begin_to_recognise(BH_RUNTIMES_ALL);
+	recognise(add_module());
 	for (mapped.tgid = 1; mapped.tgid <= SLOW_PROCESSES; mapped.tgid++) {
 		const unsigned int *tried = &attempts[mapped.tgid - 1];
 
@@ -403,8 +410,9 @@ static bool answer_memory(uint32_t exec_generation, int error)
 
 static void begin(void)
 {
-	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_CPYTHON, false), 0);
-	runtimes_on_module(&worker, add_module());
+	cr_assert_eq(runtimes_init(&worker, table, false), 0);
+	begin_to_recognise(1u << BH_RUNTIME_CPYTHON);
+	recognise(add_module());
 	map(1);
 }
 
@@ -462,9 +470,10 @@ Test(runtimes, memory_of_a_process_that_has_ended_counts_as_no_refusal)
 /* Sampling waits until it is known what the processes that run already have. */
 Test(runtimes, are_settled_when_every_process_was_tried)
 {
-	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_CPYTHON, false), 0);
+	cr_assert_eq(runtimes_init(&worker, table, false), 0);
+	begin_to_recognise(1u << BH_RUNTIME_CPYTHON);
 	cr_expect_eq(runtimes_unsettled(&worker), 0);
-	runtimes_on_module(&worker, add_module());
+	recognise(add_module());
 	cr_expect_eq(runtimes_unsettled(&worker), 1, "the processes that map it are not known");
 	map(1);
 	runtimes_on_watched(&worker);
@@ -557,8 +566,9 @@ Test(runtimes, memory_of_a_process_that_is_left_alone_is_not_read)
 
 	worker.role.strict_memory = true;
 	leave_alone(&process);
-	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL, false), 0);
-	runtimes_on_module(&worker, add_module());
+	cr_assert_eq(runtimes_init(&worker, table, false), 0);
+	begin_to_recognise(BH_RUNTIMES_ALL);
+	recognise(add_module());
 	map(1);
 	struct managed_process *managed = runtimes_process(&worker, (uint32_t)getpid());
 	cr_expect_not(managed->attachments[0]->tried);
@@ -573,21 +583,4 @@ Test(runtimes, memory_of_a_process_that_is_left_alone_is_not_read)
 	cr_expect(managed->attachments[0]->tried);
 	cr_expect_eq(page.subject.tgid, getpid());
 	cr_expect_eq(page.working, 0);
-}
-
-Test(runtimes, a_file_that_is_left_alone_is_recognised_later)
-{
-	struct module *module = add_module();
-	const struct quarantine_key file = {QUARANTINE_FILE,
-					    {module->subject.device, module->subject.inode}};
-
-	cr_assert_neq(module->subject.inode, 0);
-	leave_alone(&file);
-	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL, false), 0);
-	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 0);
-	page.quarantine = (struct quarantine){0};
-	runtimes_tick(&worker);
-	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 1);
-	cr_expect_eq(page.subject.inode, module->subject.inode);
-	cr_expect_lt(worker.modules.recognising.left_ns, LIMIT_RECOGNITION_TIME_MS * NS_PER_MS);
 }

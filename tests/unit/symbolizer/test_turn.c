@@ -10,6 +10,7 @@
 
 #include "common/bpf_ring.h"
 #include "common/time_units.h"
+#include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/samples.h"
 #include "symbolizer/worker/turn.h"
@@ -33,6 +34,7 @@ static struct {
 static uint64_t now_ns = NS_PER_S;
 static unsigned int named;
 static uint64_t naming_ns;   /* how long naming a frame takes */
+static uint64_t step_ns;     /* by which the clock goes on each time it is read */
 static unsigned int batches; /* that were sent */
 static struct worker *worker;
 
@@ -61,6 +63,7 @@ void __wrap_bpf_ring_next(struct bpf_ring *from)
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 {
 	(void)clock;
+	now_ns += step_ns;
 	time->tv_sec = (time_t)(now_ns / NS_PER_S);
 	time->tv_nsec = (long)(now_ns % NS_PER_S);
 	return 0;
@@ -269,7 +272,7 @@ static void put_managed(unsigned int count)
 Test(turn, naming_that_takes_long_goes_on_in_the_next_turn)
 {
 	put_managed(10);
-	naming_ns = 8 * NS_PER_MS;
+	naming_ns = 4 * NS_PER_MS;
 	for (unsigned int i = 1; i <= 3; i++) {
 		turn_on_ring(worker, 0);
 		cr_expect_eq(named, 3 * i, "turn %u: %u", i, named);
@@ -316,9 +319,9 @@ static void give_kallsyms(void)
 {
 	static const char text[] = "ffffffff81000000 T startup\nffffffff81001000 T _etext\n";
 
-	worker->kallsyms_fd = memfd_create("kallsyms", MFD_CLOEXEC);
-	cr_assert_eq(write(worker->kallsyms_fd, text, strlen(text)), (ssize_t)strlen(text));
-	cr_assert_eq(lseek(worker->kallsyms_fd, 0, SEEK_SET), 0);
+	worker->kallsyms.fd = memfd_create("kallsyms", MFD_CLOEXEC);
+	cr_assert_eq(write(worker->kallsyms.fd, text, strlen(text)), (ssize_t)strlen(text));
+	cr_assert_eq(lseek(worker->kallsyms.fd, 0, SEEK_SET), 0);
 }
 
 /* They take longer than everything else before sampling begins. */
@@ -336,7 +339,7 @@ Test(turn, kernel_symbols_are_read_when_the_worker_is_ready)
 	now_ns += 20 * NS_PER_MS;
 	turn_on_tick(worker, 0);
 	cr_expect_not_null(worker->kernel);
-	cr_expect_eq(worker->kallsyms_fd, -1);
+	cr_expect_eq(worker->kallsyms.fd, -1);
 }
 
 Test(turn, kernel_symbols_are_read_for_the_first_kernel_frame)
@@ -349,4 +352,106 @@ Test(turn, kernel_symbols_are_read_for_the_first_kernel_frame)
 	take_turns(0);
 	cr_expect_eq(ring.taken, 1);
 	cr_expect_not_null(worker->kernel);
+}
+
+/* Appends `count` functions to the file of kernel symbols. */
+static void append_kallsyms(unsigned int count)
+{
+	char line[64];
+
+	for (unsigned int i = 0; i < count; i++) {
+		const int length =
+		    snprintf(line, sizeof(line), "%lx t module_function_%u\t[module]\n",
+			     0xffffffffa0000000 + i * 16ul, i);
+
+		cr_assert_eq(pwrite(worker->kallsyms.fd, line, (size_t)length,
+				    lseek(worker->kallsyms.fd, 0, SEEK_END)),
+			     length);
+	}
+}
+
+/* What the kernel says while they are read must not be lost. */
+Test(turn, kernel_symbols_are_read_in_slices)
+{
+	const struct msg_kernel_text loaded = {
+	    .address = 0xffffffffb0000000, .length = 64, .bpf = 1, .name = "bpf_prog_test"};
+	const struct msg_kernel_text unloaded = {.address = 0xffffffffa0000010, .unregistered = 1};
+	struct kernel_symbol symbol;
+	struct record *record = put_record();
+	unsigned int slices = 1;
+
+	give_kallsyms();
+	append_kallsyms(10000);
+	record->header.kernel_count = 1;
+	record->frames[0] = 0xffffffff81000010;
+	step_ns = 6 * NS_PER_MS;
+	turn_on_ring(worker, 0);
+	cr_expect_eq(ring.taken, 0, "it waits for its name");
+	cr_expect_null(worker->kernel);
+	kallsyms_file_on_text(worker, &loaded);
+	kallsyms_file_on_text(worker, &unloaded);
+	for (; !worker->kernel; slices++) {
+		cr_assert_lt(slices, 100);
+		turn_on_tick(worker, 0);
+	}
+	cr_expect_geq(slices, 5);
+	step_ns = 0;
+	turn_on_ring(worker, 0);
+	cr_expect_eq(ring.taken, 1);
+	cr_expect(kernel_symbols_find(worker->kernel, loaded.address, &symbol));
+	cr_expect_str_eq(symbol.name, loaded.name);
+	cr_expect_not(kernel_symbols_find(worker->kernel, unloaded.address, &symbol));
+	cr_expect(kernel_symbols_find(worker->kernel, unloaded.address + 16, &symbol));
+}
+
+/* Names of a sample of the manager may take long. Those that follow keep their order. */
+Test(turn, samples_of_the_manager_wait_for_names)
+{
+	struct record record = {
+	    .header = {
+		.time_ns = 1, .tgid = 42, .tid = 42, .user_count = 3, .flags = BH_SAMPLE_MANAGED}};
+	struct bh_sample plain = {.time_ns = 2, .tgid = 42, .tid = 42};
+	struct bh_worker_control control = {0};
+
+	for (unsigned int i = 0; i < 3; i++)
+		record.frames[i] = bh_frame_managed(BH_RUNTIME_CPYTHON, i, 0);
+	naming_ns = 20 * NS_PER_MS;
+	turn_on_deferred(worker, &record, sizeof(record.header) + 3 * sizeof(record.frames[0]));
+	turn_on_deferred(worker, &plain, sizeof(plain));
+	cr_expect_eq(named, 1);
+	cr_expect_eq(batch_position(&worker->batch), 0);
+	worker->control = &control;
+	worker->role.state = ROLE_STOPPING;
+	worker->manager_drained = true;
+	turn_on_tick(worker, 0);
+	cr_expect_eq(named, 2);
+	cr_expect_eq(worker->role.state, ROLE_STOPPING);
+	for (unsigned int i = 0; i < 3; i++)
+		turn_on_tick(worker, 0);
+	cr_expect_eq(named, 3);
+	cr_expect_eq(worker->role.state, ROLE_STOPPED);
+	cr_expect_eq(batch_position(&worker->batch), 2);
+	worker->control = NULL;
+}
+
+Test(turn, few_samples_of_the_manager_wait)
+{
+	struct record record = {
+	    .header = {.time_ns = 1, .tgid = 42, .tid = 42, .flags = BH_SAMPLE_MANAGED}};
+	unsigned int sent = 0;
+
+	naming_ns = 20 * NS_PER_MS;
+	record.header.user_count = 2;
+	for (uint64_t i = 0;
+	     worker->late.bytes < LIMIT_LATE_SAMPLES_BYTES - sizeof(record) && sent < 1000000;
+	     i++, sent++) {
+		record.frames[0] = bh_frame_managed(BH_RUNTIME_CPYTHON, 2 * i, 0);
+		record.frames[1] = bh_frame_managed(BH_RUNTIME_CPYTHON, 2 * i + 1, 0);
+		turn_on_deferred(worker, &record, sizeof(record));
+	}
+	cr_expect_eq(batch_position(&worker->batch), 0);
+	turn_on_deferred(worker, &record, sizeof(record));
+	turn_on_deferred(worker, &record, sizeof(record));
+	cr_expect_geq(batch_position(&worker->batch), 1, "further ones do not");
+	cr_expect_leq(worker->late.bytes, LIMIT_LATE_SAMPLES_BYTES);
 }
