@@ -63,6 +63,14 @@ function(bulkhead_failing_memory name)
 	target_link_options(unit_${name} PRIVATE -Wl,--wrap=malloc,--wrap=calloc)
 endfunction()
 
+# bulkhead_without_pauses(NAME...): in these unit tests, work in slices ends with its first slice.
+function(bulkhead_without_pauses)
+	foreach(name ${ARGN})
+		target_sources(unit_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/no_pauses.c)
+		target_link_options(unit_${name} PRIVATE -Wl,--wrap=slices_pause_when_due)
+	endforeach()
+endfunction()
+
 # bulkhead_set_clock(NAME): the unit test NAME uses tests/support/set_clock.h.
 function(bulkhead_set_clock name)
 	target_link_options(unit_${name} PRIVATE -Wl,--wrap=clock_gettime)

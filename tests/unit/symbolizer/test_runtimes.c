@@ -53,24 +53,6 @@ static struct module *add_module(void)
 	return modules_find(&worker.modules, MODULE);
 }
 
-static void finish_recognition(void)
-{
-	while (recognition_is_under_way(&worker))
-		recognition_go_on(&worker);
-}
-
-static void recognise(struct module *module)
-{
-	recognition_on_module(&worker, module);
-	finish_recognition();
-}
-
-static void begin_to_recognise(uint32_t wanted)
-{
-	recognition_begin(&worker, wanted);
-	finish_recognition();
-}
-
 static bool is_attached_to(uint32_t tgid)
 {
 	return runtimes_process(&worker, tgid) != NULL;
@@ -92,8 +74,8 @@ static void map(uint32_t exec_generation)
 Test(runtimes, unwanted_runtimes_are_not_attached)
 {
 	cr_assert_eq(runtimes_init(&worker, table, false), 0);
-	begin_to_recognise(1u << BH_RUNTIME_HOTSPOT);
-	recognise(add_module());
+	recognition_begin(&worker, 1u << BH_RUNTIME_HOTSPOT);
+	recognition_on_module(&worker, add_module());
 	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 0);
 	map(1);
 	cr_expect_not(is_attached_to((uint32_t)getpid()));
@@ -103,8 +85,8 @@ Test(runtimes, unwanted_runtimes_are_not_attached)
 Test(runtimes, memory_is_requested_once_per_process)
 {
 	cr_assert_eq(runtimes_init(&worker, table, false), 0);
-	begin_to_recognise(1u << BH_RUNTIME_CPYTHON);
-	recognise(add_module());
+	recognition_begin(&worker, 1u << BH_RUNTIME_CPYTHON);
+	recognition_on_module(&worker, add_module());
 	map(1);
 	cr_expect(is_attached_to((uint32_t)getpid()));
 	map(1);
@@ -129,8 +111,8 @@ Test(runtimes, strict_memory_is_read_while_the_program_stays_the_same)
 
 	worker.role.strict_memory = true;
 	cr_assert_eq(runtimes_init(&worker, table, false), 0);
-	begin_to_recognise(BH_RUNTIMES_ALL);
-	recognise(add_module());
+	recognition_begin(&worker, BH_RUNTIMES_ALL);
+	recognition_on_module(&worker, add_module());
 	map(1);
 	map(1);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 0);
@@ -215,8 +197,8 @@ static void begin_slow(void)
 	slow = true;
 	worker.role.strict_memory = true;
 	cr_assert_eq(runtimes_init(&worker, table, false), 0);
-	begin_to_recognise(BH_RUNTIMES_ALL);
-	recognise(add_module());
+	recognition_begin(&worker, BH_RUNTIMES_ALL);
+	recognition_on_module(&worker, add_module());
 	for (mapped.tgid = 1; mapped.tgid <= SLOW_PROCESSES; mapped.tgid++) {
 		const unsigned int *tried = &attempts[mapped.tgid - 1];
 
@@ -411,8 +393,8 @@ static bool answer_memory(uint32_t exec_generation, int error)
 static void begin(void)
 {
 	cr_assert_eq(runtimes_init(&worker, table, false), 0);
-	begin_to_recognise(1u << BH_RUNTIME_CPYTHON);
-	recognise(add_module());
+	recognition_begin(&worker, 1u << BH_RUNTIME_CPYTHON);
+	recognition_on_module(&worker, add_module());
 	map(1);
 }
 
@@ -471,9 +453,9 @@ Test(runtimes, memory_of_a_process_that_has_ended_counts_as_no_refusal)
 Test(runtimes, are_settled_when_every_process_was_tried)
 {
 	cr_assert_eq(runtimes_init(&worker, table, false), 0);
-	begin_to_recognise(1u << BH_RUNTIME_CPYTHON);
+	recognition_begin(&worker, 1u << BH_RUNTIME_CPYTHON);
 	cr_expect_eq(runtimes_unsettled(&worker), 0);
-	recognise(add_module());
+	recognition_on_module(&worker, add_module());
 	cr_expect_eq(runtimes_unsettled(&worker), 1, "the processes that map it are not known");
 	map(1);
 	runtimes_on_watched(&worker);
@@ -567,8 +549,8 @@ Test(runtimes, memory_of_a_process_that_is_left_alone_is_not_read)
 	worker.role.strict_memory = true;
 	leave_alone(&process);
 	cr_assert_eq(runtimes_init(&worker, table, false), 0);
-	begin_to_recognise(BH_RUNTIMES_ALL);
-	recognise(add_module());
+	recognition_begin(&worker, BH_RUNTIMES_ALL);
+	recognition_on_module(&worker, add_module());
 	map(1);
 	struct managed_process *managed = runtimes_process(&worker, (uint32_t)getpid());
 	cr_expect_not(managed->attachments[0]->tried);
