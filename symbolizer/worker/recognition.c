@@ -85,22 +85,34 @@ void recognition_on_module(struct worker *worker, struct module *module)
 		loop_tick_within(&worker->role.loop, 0);
 }
 
+/* Returns the module with the next higher id that had to wait, or NULL. Ids ascend, so whoever maps
+ * new files all the time cannot keep others from their turn. */
+static struct module *next_unrecognised(const struct modules *modules, uint32_t id)
+{
+	struct module *next = NULL;
+
+	for (struct module *m = NULL; (m = modules_next(modules, m));) {
+		if (m->unrecognised && m->id > id && (!next || m->id < next->id))
+			next = m;
+	}
+	return next;
+}
+
 /* Tries to recognise the modules that had to wait, until the file of one of them needs another
  * slice. */
 static void recognise_others(struct worker *worker, uint64_t now)
 {
 	struct recognition *r = &worker->recognition;
+	struct module *module = NULL;
 
 	r->tried_ns = now;
 	r->others_wait = false;
-	for (struct module *m = NULL; (m = modules_next(&worker->modules, m));) {
-		if (!m->unrecognised)
-			continue;
-		if (clock_monotonic_ns() - now >= SLICE_NS) {
+	while ((module = next_unrecognised(&worker->modules, module ? module->id : 0)) &&
+	       !r->others_wait) {
+		if (r->module || clock_monotonic_ns() - now >= SLICE_NS)
 			r->others_wait = true;
-			return;
-		}
-		recognition_on_module(worker, m);
+		else
+			recognition_on_module(worker, module);
 	}
 }
 

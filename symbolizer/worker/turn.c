@@ -33,8 +33,11 @@ enum {
 	 * another one. It needs some milliseconds for each new file. */
 	TAKE_OVER_MS = 3000,
 	/* Sampling begins when the language runtimes that are running already are attached, but no
-	 * later than this after all processes are known. */
+	 * later than this after all processes and runtimes are known. */
 	ATTACHED_TIMEOUT_MS = 300,
+	/* The files that run already are checked for language runtimes before that, for no longer
+	 * than this: somebody may map new ones all the time. */
+	RECOGNISED_TIMEOUT_MS = 1000,
 	/* The kernel's symbols are read this long after the worker is ready: sampling has begun
 	 * then, and the loader and the CLI do not need the CPU. */
 	KERNEL_SYMBOLS_AFTER_MS = 20,
@@ -245,13 +248,17 @@ void turn_check_ready(struct worker *worker)
 {
 	if (worker->role.state != ROLE_CONFIGURED || !worker->scanned_ns)
 		return;
-	if (recognition_is_under_way(worker))
+	const uint64_t now = clock_monotonic_ns();
+	const uint64_t recognised_by_ns = worker->scanned_ns + RECOGNISED_TIMEOUT_MS * NS_PER_MS;
+	if (recognition_is_under_way(worker) && now < recognised_by_ns)
 		return;
 	const unsigned int late = runtimes_unsettled(worker);
-	const uint64_t recognised_ns = worker->recognition.ended_ns;
-	const uint64_t since_ns =
-	    worker->scanned_ns > recognised_ns ? worker->scanned_ns : recognised_ns;
-	const uint64_t waited_ms = (clock_monotonic_ns() - since_ns) / NS_PER_MS;
+	uint64_t since_ns = worker->recognition.ended_ns;
+	if (since_ns < worker->scanned_ns)
+		since_ns = worker->scanned_ns;
+	if (since_ns > recognised_by_ns)
+		since_ns = recognised_by_ns;
+	const uint64_t waited_ms = (now - since_ns) / NS_PER_MS;
 	if (late && waited_ms < ATTACHED_TIMEOUT_MS) {
 		loop_tick_within(&worker->role.loop, ATTACHED_TIMEOUT_MS - (int)waited_ms);
 		return;

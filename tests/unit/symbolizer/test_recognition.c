@@ -126,6 +126,22 @@ Test(recognition, large_files_are_read_in_slices)
 	cr_expect_eq(worker.recognition.unrecognised, 0);
 }
 
+/* Whoever maps new files all the time must not keep others from their turn. */
+Test(recognition, modules_have_their_turn_in_the_order_of_their_ids)
+{
+	begin();
+	step_ns = 3 * NS_PER_MS;
+	recognition_on_module(&worker, add_module(MODULES_BUCKETS - 1));
+	recognition_on_module(&worker, add_module(MODULES_BUCKETS));
+	recognition_on_module(&worker, add_module(MODULES_BUCKETS + 1));
+	while (watched() < 2)
+		recognition_go_on(&worker);
+	cr_expect(runtimes_know_image(&worker, MODULES_BUCKETS));
+	cr_expect_not(runtimes_know_image(&worker, MODULES_BUCKETS + 1));
+	finish();
+	cr_expect(runtimes_know_image(&worker, MODULES_BUCKETS + 1));
+}
+
 Test(recognition, has_a_share_of_the_time)
 {
 	begin();

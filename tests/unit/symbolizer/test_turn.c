@@ -455,3 +455,18 @@ Test(turn, few_samples_of_the_manager_wait)
 	cr_expect_geq(batch_position(&worker->batch), 1, "further ones do not");
 	cr_expect_leq(worker->late.bytes, LIMIT_LATE_SAMPLES_BYTES);
 }
+
+/* Somebody may map new files all the time, which are to be checked for language runtimes. */
+Test(turn, a_worker_is_ready_however_many_files_there_are)
+{
+	worker->role.state = ROLE_CONFIGURED;
+	worker->scanned_ns = now_ns;
+	for (unsigned int i = 0; i < 200 && worker->role.state == ROLE_CONFIGURED; i++) {
+		worker->recognition.others_wait = true;
+		worker->recognition.ended_ns = now_ns;
+		turn_check_ready(worker);
+		cr_expect(i > 20 || worker->role.state == ROLE_CONFIGURED, "too early: %u", i);
+		now_ns += 20 * NS_PER_MS;
+	}
+	cr_expect_eq(worker->role.state, ROLE_READY);
+}
