@@ -85,8 +85,8 @@ void recognition_on_module(struct worker *worker, struct module *module)
 		loop_tick_within(&worker->role.loop, 0);
 }
 
-/* Returns the module with the next higher id that had to wait, or NULL. Ids ascend, so whoever maps
- * new files all the time cannot keep others from their turn. */
+/* Returns the module with the next higher id that had to wait, or NULL. Ids ascend, so new files
+ * that somebody maps all the time cannot keep others from their turn. */
 static struct module *next_unrecognised(const struct modules *modules, uint32_t id)
 {
 	struct module *next = NULL;

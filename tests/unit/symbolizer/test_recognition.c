@@ -126,7 +126,7 @@ Test(recognition, large_files_are_read_in_slices)
 	cr_expect_eq(worker.recognition.unrecognised, 0);
 }
 
-/* Whoever maps new files all the time must not keep others from their turn. */
+/* New files that somebody maps all the time must not keep others from their turn. */
 Test(recognition, modules_have_their_turn_in_the_order_of_their_ids)
 {
 	begin();
