@@ -426,8 +426,7 @@ static bool modules_read_slice(struct modules *modules)
 
 bool modules_read_on(struct modules *modules)
 {
-	return modules->being_read && time_share_is_left(&modules->reading, clock_monotonic_ns()) &&
-	       !modules_read_slice(modules);
+	return modules->being_read && !modules_read_slice(modules);
 }
 
 /* Begins to read what is missing of the symbols of a module, and of its debug file. Returns 0 or an
@@ -443,7 +442,7 @@ static int modules_read_missing(struct modules *modules, struct module *module)
 	if (work_is_quarantined(modules->work_page, &module->subject))
 		return -ECANCELED;
 	if (modules->being_read)
-		return time_share_is_left(&modules->reading, now) ? -EINPROGRESS : -EAGAIN;
+		return -EINPROGRESS;
 	if (!modules_may_read(modules, module, now, in_turn))
 		return -EAGAIN;
 	module->read_ns = in_turn ? module->read_ns : 0;

@@ -120,8 +120,8 @@ void modules_fini(struct modules *modules);
 void modules_hold(struct module *module);
 void modules_release(struct module *module);
 
-/* Goes on with reading symbols, for a slice. Returns whether more is to be done, and there is time
- * for it. */
+/* Goes on with reading symbols, for a slice: what has begun is read to its end, even if it takes
+ * more than its share of the time. Returns whether more is to be done. */
 bool modules_read_on(struct modules *modules);
 
 /* Returns what distinguishes the definition of a module, and of its frames, from an earlier one

@@ -138,8 +138,7 @@ bool recognition_go_on(struct worker *worker)
 	const uint64_t now = clock_monotonic_ns();
 
 	if (r->module)
-		return time_share_is_left(&worker->modules.recognising, now) &&
-		       (!recognise_slice(worker) || r->others_wait);
+		return !recognise_slice(worker) || r->others_wait;
 	if (r->others_wait || (r->unrecognised && now >= r->tried_ns + PAUSE_MS * NS_PER_MS))
 		recognise_others(worker, now);
 	return r->module || r->others_wait;
@@ -149,8 +148,8 @@ bool recognition_is_under_way(struct worker *worker)
 {
 	const struct recognition *r = &worker->recognition;
 
-	return (r->module || r->others_wait) &&
-	       time_share_is_left(&worker->modules.recognising, clock_monotonic_ns());
+	return r->module || (r->others_wait && time_share_is_left(&worker->modules.recognising,
+								  clock_monotonic_ns()));
 }
 
 void recognition_free(struct worker *worker)

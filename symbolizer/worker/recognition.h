@@ -52,7 +52,8 @@ void recognition_free(struct worker *worker);
 void recognition_on_module(struct worker *worker, struct module *module);
 void recognition_on_module_gone(struct worker *worker, const struct module *module);
 
-/* Goes on for a slice. Returns whether more is to be done, and there is time for it. */
+/* Goes on for a slice: a file is read to its end, even if that takes more than its share of the
+ * time. Returns whether more is to be done. */
 bool recognition_go_on(struct worker *worker);
 
 /* Returns whether it is not known yet which files are runtimes, but soon will be. */

@@ -23,8 +23,6 @@ enum {
 	/* If a tick has worked on other things than samples for longer than this, messages are
 	 * handled before it takes samples. */
 	UPKEEP_MOST_NS = 5 * NS_PER_MS,
-	/* The pause before it is asked again whether there is time to read files. */
-	READ_PAUSE_MS = 100,
 	/* A record waits this long for the announcement of a module. The manager needs
 	 * milliseconds, unless the machine is overloaded. The ring has room for 4 s of samples of
 	 * usual depth. */
@@ -302,14 +300,16 @@ static void turn_check_memory(struct worker *worker)
 	loop_stop(&worker->role.loop, STATUS_DONE);
 }
 
-/* Goes on with files that are read in slices, one slice in most ticks. */
+/* Goes on with files that are read in slices, with one slice for each kind: none waits for the
+ * others. */
 static void turn_read_on(struct worker *worker)
 {
-	if (recognition_go_on(worker) || modules_read_on(&worker->modules) ||
-	    kallsyms_file_read_on(worker))
+	bool more = recognition_go_on(worker);
+
+	more |= modules_read_on(&worker->modules);
+	more |= kallsyms_file_read_on(worker);
+	if (more)
 		loop_tick_within(&worker->role.loop, 0);
-	else if (worker->recognition.module || worker->modules.being_read)
-		loop_tick_within(&worker->role.loop, READ_PAUSE_MS);
 	if (worker->kernel_due_ns && clock_monotonic_ns() >= worker->kernel_due_ns &&
 	    !kallsyms_file_is_read(worker))
 		loop_tick_within(&worker->role.loop, 0);

@@ -147,15 +147,18 @@ Test(recognition, has_a_share_of_the_time)
 	begin();
 	step_ns = NS_PER_MS;
 	recognition_on_module(&worker, add_module(MODULE));
+	recognition_on_module(&worker, add_module(MODULE + 1));
 	cr_assert(recognition_is_under_way(&worker));
 	step_ns = 0;
 	time_share_spend(&worker.modules.recognising, 2000 * NS_PER_S);
-	cr_expect_not(recognition_is_under_way(&worker));
-	cr_expect_not(recognition_go_on(&worker));
-	cr_expect_eq(watched(), 0);
-	worker.modules.recognising.left_ns = (int64_t)(1000 * NS_PER_S);
 	finish();
-	cr_expect_eq(watched(), 1);
+	cr_expect_eq(watched(), 1, "a file is read to its end");
+	cr_expect_eq(worker.recognition.unrecognised, 1);
+	worker.modules.recognising.left_ns = (int64_t)(1000 * NS_PER_S);
+	skipped_ns += 100 * NS_PER_MS;
+	recognition_go_on(&worker);
+	finish();
+	cr_expect_eq(watched(), 2);
 }
 
 Test(recognition, may_end_in_the_middle)
