@@ -13,16 +13,15 @@
 #endif
 
 #include "common/clock.h"
-#include "common/stack_end.h"
+#include "common/own_stack.h"
 
 enum {
 	STACK_BYTES = 256 << 10,
-	GUARD_BYTES = 4096, /* below the stack, and never accessible */
 };
 
 /* It is mapped for each piece of work, and only what the work has touched is in memory. */
 struct slices_stack {
-	uint8_t guard[GUARD_BYTES];
+	uint8_t guard[OWN_STACK_GUARD_BYTES];
 	alignas(16) uint8_t stack[STACK_BYTES];
 	void (*run)(void *context);
 	void *context;
@@ -35,24 +34,12 @@ struct slices_stack {
  * file_read.h, so this needs no lock. */
 static struct slices_stack *working;
 
-static struct slices_stack *stack_new(void)
-{
-	struct slices_stack *stack =
-	    mmap(NULL, sizeof(*stack), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (stack == MAP_FAILED)
-		return NULL;
-	mmap(stack->guard, sizeof(stack->guard), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-	     -1, 0);
-	return stack;
-}
-
 /* The first function on the stack of the work. */
 static void do_work(void)
 {
 	struct slices_stack *stack = working;
 
-	stack_ends_here();
+	own_stack_ends_here();
 	stack->run(stack->context);
 	stack->has_ended = true;
 }
@@ -76,15 +63,13 @@ static int work_until(struct slices *slices, uint64_t until_ns)
 	return 0;
 }
 
-int slices_begin(struct slices *slices, void (*run)(void *context), void *context,
-		 uint64_t slice_ns)
+/* Prepares work, which begins with the first slice. Returns false without memory for a stack. */
+static bool prepare(struct slices *slices, void (*run)(void *context), void *context)
 {
-	struct slices_stack *stack = stack_new();
+	struct slices_stack *stack = own_stack_map(sizeof(*stack));
 
-	if (!stack) {
-		run(context);
-		return 0;
-	}
+	if (!stack)
+		return false;
 	stack->run = run;
 	stack->context = context;
 	getcontext(&stack->work);
@@ -93,11 +78,15 @@ int slices_begin(struct slices *slices, void (*run)(void *context), void *contex
 	stack->work.uc_link = &stack->caller;
 	makecontext(&stack->work, do_work, 0);
 	slices->stack = stack;
-	return slices_continue(slices, slice_ns);
+	return true;
 }
 
-int slices_continue(struct slices *slices, uint64_t slice_ns)
+int slices_work(struct slices *slices, void (*run)(void *context), void *context, uint64_t slice_ns)
 {
+	if (!slices->stack && !prepare(slices, run, context)) {
+		run(context);
+		return 0;
+	}
 	return work_until(slices, clock_monotonic_ns() + slice_ns);
 }
 

@@ -5,15 +5,15 @@
  * How this works. To read the symbols of a large file takes some hundred milliseconds, and a role
  * must not be deaf for longer than 20 ms. So such work has a stack of its own. At each read of a
  * file (common/file_read.h) and in its long loops, slices_pause_when_due() is called. It returns at
- * once, unless the slice is over: then slices_begin() or slices_continue() returns, and the work
- * stays where it is, with its stack, until it is continued. So parsers need not be written as
+ * once, unless the slice is over: then slices_work() returns, and the work stays where it is, with
+ * its stack, until it is continued. So parsers need not be written as
  * machines that can stop anywhere.
  *
  * Between two slices anything may happen. So the work uses only what nobody else changes meanwhile.
  *
- * Example: the worker reads the symbols of a file, which takes 45 ms, in slices of 10 ms. The first
+ * Example: the worker reads the symbols of a file, which takes 42 ms, in slices of 5 ms. The first
  * slice ends in the middle of a sort. The worker handles the messages that have come, continues
- * with the sort, and so on. In the fifth slice the work ends, and slices_continue() returns 0.
+ * with the sort, and so on. In the ninth slice the work ends, and slices_work() returns 0.
  */
 #ifndef COMMON_SLICES_H
 #define COMMON_SLICES_H
@@ -26,14 +26,11 @@ struct slices {
 	struct slices_stack *stack; /* NULL: no work has begun that has not ended */
 };
 
-/* Calls `run` with `context` for about `slice_ns` nanoseconds; without memory for a stack, to its
- * end. No work must be under way, not even other work that calls this. Returns 0 if the work has
- * ended, or -EAGAIN if it is to be continued. */
-int slices_begin(struct slices *slices, void (*run)(void *context), void *context,
-		 uint64_t slice_ns);
-
-/* Continues work that is under way. Returns as slices_begin(). */
-int slices_continue(struct slices *slices, uint64_t slice_ns);
+/* Works for about `slice_ns` nanoseconds: continues the work that is under way, or begins to call
+ * `run` with `context`; without memory for a stack, to its end. It must not be called by work in
+ * slices. Returns 0 if the work has ended, or -EAGAIN if it is to be continued. */
+int slices_work(struct slices *slices, void (*run)(void *context), void *context,
+		uint64_t slice_ns);
 
 /* Continues work to its end, if some is under way. */
 void slices_finish(struct slices *slices);

@@ -25,9 +25,9 @@
 #endif
 
 #include "common/clock.h"
+#include "common/own_stack.h"
 #include "common/process_memory.h"
 #include "common/raw_syscall.h"
-#include "common/stack_end.h"
 #include "common/time_units.h"
 #include "common/work_time.h"
 #include "role/patience.h"
@@ -35,7 +35,6 @@
 enum {
 	PIECE_BYTES = 16 << 10, /* of a read */
 	STACK_BYTES = 512 << 10,
-	GUARD_BYTES = 4096, /* below the stack, and never accessible */
 };
 
 /* What a thread does. */
@@ -51,7 +50,7 @@ enum {
 
 struct thread {
 	/* The stack, on which the thread works or watches, grows down to the guard. */
-	uint8_t guard[GUARD_BYTES];
+	uint8_t guard[OWN_STACK_GUARD_BYTES];
 	alignas(16) uint8_t stack[STACK_BYTES];
 	struct process_work_threads *threads;
 	uint32_t state;
@@ -206,20 +205,16 @@ static void do_work(unsigned int high, unsigned int low)
 {
 	struct process_work_threads *threads = (void *)((uintptr_t)high << 32 | low);
 
-	stack_ends_here();
+	own_stack_ends_here();
 	threads->run(threads->context);
 }
 
 static struct thread *thread_new(struct process_work_threads *threads)
 {
-	struct thread *thread =
-	    mmap(NULL, sizeof(*thread), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct thread *thread = own_stack_map(sizeof(*thread));
 
-	if (thread == MAP_FAILED)
-		return NULL;
-	mmap(thread->guard, sizeof(thread->guard), PROT_NONE,
-	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	thread->threads = threads;
+	if (thread)
+		thread->threads = threads;
 	return thread;
 }
 

@@ -11,11 +11,11 @@
 #include "common/log.h"
 #include "common/time_units.h"
 #include "parse/elf_image.h"
+#include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/symbol_file.h"
 #include "symbolizer/worker/worker.h"
 
 enum {
-	SLICE_NS = 5 * NS_PER_MS,
 	/* Texts that are kept while the file is read: a BPF program is registered now and then. */
 	TEXTS_FIRST = 16,
 	TEXTS_MAX = 1024,
@@ -91,29 +91,27 @@ static void end_reading(struct worker *worker)
 	file->text_count = file->text_capacity = 0;
 }
 
-bool kallsyms_file_is_read(struct worker *worker)
+/* Reads for a slice. Returns whether the reading has ended. */
+static bool read_slice(struct worker *worker)
 {
 	struct kallsyms_file *file = &worker->kallsyms;
 
-	if (file->fd < 0)
-		return true;
-	if (slices_are_under_way(&file->slices) ||
-	    slices_begin(&file->slices, read_file, file, SLICE_NS) == -EAGAIN)
+	if (slices_work(&file->slices, read_file, file, LIMIT_SLICE_MS * NS_PER_MS) == -EAGAIN)
 		return false;
 	end_reading(worker);
 	return true;
 }
 
+bool kallsyms_file_is_read(struct worker *worker)
+{
+	const struct kallsyms_file *file = &worker->kallsyms;
+
+	return file->fd < 0 || (!slices_are_under_way(&file->slices) && read_slice(worker));
+}
+
 bool kallsyms_file_read_on(struct worker *worker)
 {
-	struct kallsyms_file *file = &worker->kallsyms;
-
-	if (!slices_are_under_way(&file->slices))
-		return false;
-	if (slices_continue(&file->slices, SLICE_NS) == -EAGAIN)
-		return true;
-	end_reading(worker);
-	return false;
+	return slices_are_under_way(&worker->kallsyms.slices) && !read_slice(worker);
 }
 
 void kallsyms_file_on_text(struct worker *worker, const struct msg_kernel_text *text)

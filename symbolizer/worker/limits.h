@@ -28,6 +28,8 @@ enum {
 	/* ms. A debug file that could not be opened, for another reason than that there is none, is
 	 * asked for again after this. Frames that were named meanwhile keep their names. */
 	LIMIT_DEBUG_RETRY_MS = 10000,
+	/* ms. Work on a file pauses after this, and messages are handled (common/slices.h). */
+	LIMIT_SLICE_MS = 5,
 	/* Percent of the time, and ms at once, for reading the symbols of files: a million
 	 * functions take 100 to 200 ms. Full: new frames of files whose symbols are not in memory
 	 * have no names until there is time again. */

@@ -14,7 +14,6 @@
 #include "symbolizer/worker/limits.h"
 
 enum {
-	SLICE_NS = 5 * NS_PER_MS,	  /* for reading symbols */
 	LOOKUP_FREE_NS = 100 * NS_PER_US, /* one that takes longer than this is accounted for */
 	/* Parts of a lookup follow each other for this long. The last one may take 5 ms. */
 	LOOKUP_PARTS_NS = 5 * NS_PER_MS,
@@ -410,9 +409,8 @@ static bool modules_read_slice(struct modules *modules)
 	uint64_t passed_ns, own_ns;
 
 	work_begin(modules->work_page, &module->subject);
-	const int r = slices_are_under_way(&modules->slices)
-			  ? slices_continue(&modules->slices, SLICE_NS)
-			  : slices_begin(&modules->slices, read_missing, modules, SLICE_NS);
+	const int r =
+	    slices_work(&modules->slices, read_missing, modules, LIMIT_SLICE_MS * NS_PER_MS);
 	work_end(modules->work_page);
 	/* On a loaded machine it takes longer, but nobody is to lack names because of that. The
 	 * caller has nothing read while many samples wait (`may_read`). */

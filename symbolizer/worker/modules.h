@@ -3,11 +3,11 @@
  * The modules (files that processes map) that the manager announced, and their symbols.
  *
  * The symbols of a module are read when its first frame is to be named, in slices (slices.h): one
- * module at a time, whose symbols nobody uses meanwhile. All symbols together take
- * at most LIMIT_SYMBOLS_BYTES. Beyond that, what was used least recently is dropped: first modules
- * that were not used for a while, then the namers of debug files, which are the largest part and
- * without which functions still have names, and then all symbols of modules. Symbols are read again
- * when they are needed. A namer is added again when there is room without dropping what is in use.
+ * module at a time, whose symbols nobody uses meanwhile. All symbols together take at most
+ * LIMIT_SYMBOLS_BYTES. Beyond that, what was used least recently is dropped: first modules that
+ * were not used for a while, then the namers of debug files, which are the largest part and without
+ * which functions still have names, and then all symbols of modules. Symbols are read again when
+ * they are needed. A namer is added again when there is room without dropping what is in use.
  *
  * Reading may take long, and the profiled processes decide which files they map and in which order
  * their stacks use them. So it has only a share of the time, and a module whose symbols were

@@ -6,12 +6,12 @@
 
 #include "common/clock.h"
 #include "common/time_units.h"
+#include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/runtime_images.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/worker.h"
 
 enum {
-	SLICE_NS = 5 * NS_PER_MS,
 	/* The pause before it is asked again whether there is time, or a file is left alone. */
 	PAUSE_MS = 100,
 };
@@ -55,9 +55,7 @@ static bool recognise_slice(struct worker *worker)
 	const uint64_t began_ns = clock_monotonic_ns();
 
 	work_begin(worker->role.work_page, &r->module->subject);
-	const int left = slices_are_under_way(&r->slices)
-			     ? slices_continue(&r->slices, SLICE_NS)
-			     : slices_begin(&r->slices, recognise, r, SLICE_NS);
+	const int left = slices_work(&r->slices, recognise, r, LIMIT_SLICE_MS * NS_PER_MS);
 	work_end(worker->role.work_page);
 	time_share_spend(&worker->modules.recognising, clock_monotonic_ns() - began_ns);
 	if (left)
@@ -109,7 +107,7 @@ static void recognise_others(struct worker *worker, uint64_t now)
 	r->others_wait = false;
 	while ((module = next_unrecognised(&worker->modules, module ? module->id : 0)) &&
 	       !r->others_wait) {
-		if (r->module || clock_monotonic_ns() - now >= SLICE_NS)
+		if (r->module || clock_monotonic_ns() - now >= LIMIT_SLICE_MS * NS_PER_MS)
 			r->others_wait = true;
 		else
 			recognition_on_module(worker, module);

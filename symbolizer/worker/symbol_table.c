@@ -197,7 +197,6 @@ static void radix_sort(struct symbol_entry *entries, size_t count, unsigned int 
 
 			if (moves++ % SORT_PAUSE_MOVES == 0)
 				slices_pause_when_due();
-
 			if (to == i) {
 				next[i]++;
 				continue;

@@ -190,11 +190,11 @@ static void turn_take_late(struct worker *worker, uint64_t until_ns)
 	       turn_add_sample(worker, header, (const uint64_t *)(header + 1), until_ns)) {
 		late_samples_remove_first(&worker->late);
 		samples_set_position(worker);
-		if (clock_monotonic_ns() >= until_ns)
+		if (clock_monotonic_ns() >= until_ns) {
+			loop_tick_within(&worker->role.loop, TURN_RETRY_MS);
 			break;
+		}
 	}
-	if (header)
-		loop_tick_within(&worker->role.loop, TURN_RETRY_MS);
 }
 
 /* Takes records from the ring. Returns true if the ring is empty; otherwise another turn follows
@@ -335,13 +335,15 @@ void turn_on_tick(void *context, uint32_t events)
 	const bool held = worker->batch_held;
 
 	(void)events;
-	const bool upkeep_is_due = !worker->samples_are_due;
-	worker->samples_are_due = upkeep_is_due && turn_upkeep(worker);
-	/* What upkeep has requested is to follow the samples. */
-	if (worker->samples_are_due || !upkeep_is_due)
+	if (worker->samples_are_due) {
+		worker->samples_are_due = false;
+		/* For what upkeep has requested. */
 		loop_tick_within(&worker->role.loop, 0);
-	if (worker->samples_are_due)
+	} else if (turn_upkeep(worker)) {
+		worker->samples_are_due = true;
+		loop_tick_within(&worker->role.loop, 0);
 		return;
+	}
 	/* A held batch is sent before more samples are taken: new processes among them would hold
 	 * it again. */
 	if (!held) {

@@ -40,11 +40,11 @@ Test(slices, work_pauses_when_a_slice_is_over)
 	struct work work = {0};
 
 	cr_expect_not(slices_are_under_way(&slices));
-	cr_expect_eq(slices_begin(&slices, count, &work, 0), -EAGAIN);
+	cr_expect_eq(slices_work(&slices, count, &work, 0), -EAGAIN);
 	for (unsigned int i = 1; i <= ROUNDS; i++) {
 		cr_expect(slices_are_under_way(&slices));
 		cr_expect_eq(work.rounds, i);
-		cr_expect_eq(slices_continue(&slices, 0), i < ROUNDS ? -EAGAIN : 0);
+		cr_expect_eq(slices_work(&slices, count, &work, 0), i < ROUNDS ? -EAGAIN : 0);
 	}
 	cr_expect_not(slices_are_under_way(&slices));
 	cr_expect_eq(work.sum, 15);
@@ -55,7 +55,7 @@ Test(slices, work_that_is_short_ends_at_once)
 	struct slices slices = {0};
 	struct work work = {0};
 
-	cr_expect_eq(slices_begin(&slices, count, &work, NS_PER_S * 1000), 0);
+	cr_expect_eq(slices_work(&slices, count, &work, NS_PER_S * 1000), 0);
 	cr_expect_not(slices_are_under_way(&slices));
 	cr_expect_eq(work.sum, 15);
 }
@@ -65,9 +65,9 @@ Test(slices, pieces_of_work_alternate)
 	struct slices slices[2] = {{0}, {0}};
 	struct work work[2] = {{0}, {0}};
 
-	cr_expect_eq(slices_begin(&slices[0], count, &work[0], 0), -EAGAIN);
-	cr_expect_eq(slices_begin(&slices[1], count, &work[1], 0), -EAGAIN);
-	cr_expect_eq(slices_continue(&slices[0], 0), -EAGAIN);
+	cr_expect_eq(slices_work(&slices[0], count, &work[0], 0), -EAGAIN);
+	cr_expect_eq(slices_work(&slices[1], count, &work[1], 0), -EAGAIN);
+	cr_expect_eq(slices_work(&slices[0], count, &work[0], 0), -EAGAIN);
 	slices_finish(&slices[1]);
 	cr_expect_eq(work[0].rounds, 2);
 	cr_expect_eq(work[1].sum, 15);
@@ -109,8 +109,8 @@ Test(slices, reads_of_files_pause)
 	reading->fd = memfd_create("file", MFD_CLOEXEC);
 	cr_assert_eq(ftruncate(reading->fd, sizeof(reading->bytes)), 0);
 	cr_assert_eq(pwrite(reading->fd, "end", 3, sizeof(reading->bytes) - 3), 3);
-	for (int r = slices_begin(&slices, read_all, reading, 0); r; pauses++)
-		r = slices_continue(&slices, 0);
+	while (slices_work(&slices, read_all, reading, 0))
+		pauses++;
 	cr_expect_eq(pauses, 3);
 	cr_expect_eq(reading->result, sizeof(reading->bytes));
 	cr_expect_arr_eq(reading->bytes + sizeof(reading->bytes) - 3, "end", 3);

@@ -93,8 +93,8 @@ Test(debug_symbols, a_checksum_is_computed_in_slices)
 	unsigned int count = 1;
 
 	added.symbols = index_fd(fd);
-	for (int r = slices_begin(&slices, add_debug, &added, 0); r; count++)
-		r = slices_continue(&slices, 0);
+	while (slices_work(&slices, add_debug, &added, 0))
+		count++;
 	cr_expect_geq(count, tail / (64 << 10));
 	cr_expect_eq(added.result, 0);
 	cr_expect(symbols_have_namer(added.symbols));

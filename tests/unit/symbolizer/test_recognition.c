@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which modules are recognised as language runtimes, and when. */
 #include <criterion/criterion.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/time_units.h"
-#include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/worker.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/timespec_add.h"
+#include "tests/unit/symbolizer/python_module.h"
 
 enum {
 	MODULE = 7
 };
-
-/* The tests themselves need this Python, so it is installed wherever they run. */
-static const char python[] = "/usr/bin/python3";
 
 static struct worker worker;
 static struct work_page page;
@@ -42,26 +35,12 @@ FAKE_PEER(NULL);
 
 static void setup(void)
 {
-	table = memfd_create("runtimes", MFD_CLOEXEC);
-	cr_assert_eq(ftruncate(table, sizeof(struct bh_runtime_table)), 0);
-	cr_assert_eq(loop_init(&worker.role.loop), 0);
-	modules_init(&worker.modules);
+	table = prepare_runtimes(&worker);
 	worker.modules.recognising.most_ns = 1000 * NS_PER_S;
 	worker.role.work_page = worker.modules.work_page = &page;
 }
 
 TestSuite(recognition, .init = setup);
-
-static struct module *add_module(uint32_t id)
-{
-	struct msg_module message = {.id = id};
-	const int fd = open(python, O_RDONLY | O_CLOEXEC);
-
-	cr_assert_geq(fd, 0, "%s: %m", python);
-	cr_assert_gt(readlink(python, message.path, sizeof(message.path) - 1), 0);
-	cr_assert_eq(modules_add(&worker.modules, &message, fd), 0);
-	return modules_find(&worker.modules, id);
-}
 
 static void begin(void)
 {
@@ -87,7 +66,7 @@ static unsigned int watched(void)
 Test(recognition, modules_announced_after_the_table_are_watched)
 {
 	begin();
-	recognition_on_module(&worker, add_module(MODULE));
+	recognition_on_module(&worker, add_python(&worker, MODULE));
 	finish();
 	cr_expect_eq(watched(), 1);
 	recognition_on_module(&worker, modules_find(&worker.modules, MODULE));
@@ -97,7 +76,7 @@ Test(recognition, modules_announced_after_the_table_are_watched)
 
 Test(recognition, modules_announced_before_the_table_are_watched)
 {
-	recognition_on_module(&worker, add_module(MODULE));
+	recognition_on_module(&worker, add_python(&worker, MODULE));
 	finish();
 	cr_expect_eq(watched(), 0);
 	begin();
@@ -109,9 +88,9 @@ Test(recognition, large_files_are_read_in_slices)
 {
 	begin();
 	step_ns = 3 * NS_PER_MS;
-	recognition_on_module(&worker, add_module(MODULE));
-	recognition_on_module(&worker, add_module(MODULE + 1));
-	recognition_on_module(&worker, add_module(MODULE + 2));
+	recognition_on_module(&worker, add_python(&worker, MODULE));
+	recognition_on_module(&worker, add_python(&worker, MODULE + 1));
+	recognition_on_module(&worker, add_python(&worker, MODULE + 2));
 	cr_expect_eq(watched(), 0);
 	cr_expect_eq(worker.recognition.unrecognised, 2, "they wait");
 	/* Those that are removed meanwhile are not watched. */
@@ -131,9 +110,9 @@ Test(recognition, modules_have_their_turn_in_the_order_of_their_ids)
 {
 	begin();
 	step_ns = 3 * NS_PER_MS;
-	recognition_on_module(&worker, add_module(MODULES_BUCKETS - 1));
-	recognition_on_module(&worker, add_module(MODULES_BUCKETS));
-	recognition_on_module(&worker, add_module(MODULES_BUCKETS + 1));
+	recognition_on_module(&worker, add_python(&worker, MODULES_BUCKETS - 1));
+	recognition_on_module(&worker, add_python(&worker, MODULES_BUCKETS));
+	recognition_on_module(&worker, add_python(&worker, MODULES_BUCKETS + 1));
 	while (watched() < 2)
 		recognition_go_on(&worker);
 	cr_expect(runtimes_know_image(&worker, MODULES_BUCKETS));
@@ -146,8 +125,8 @@ Test(recognition, has_a_share_of_the_time)
 {
 	begin();
 	step_ns = NS_PER_MS;
-	recognition_on_module(&worker, add_module(MODULE));
-	recognition_on_module(&worker, add_module(MODULE + 1));
+	recognition_on_module(&worker, add_python(&worker, MODULE));
+	recognition_on_module(&worker, add_python(&worker, MODULE + 1));
 	cr_assert(recognition_is_under_way(&worker));
 	step_ns = 0;
 	time_share_spend(&worker.modules.recognising, 2000 * NS_PER_S);
@@ -165,7 +144,7 @@ Test(recognition, may_end_in_the_middle)
 {
 	begin();
 	step_ns = 3 * NS_PER_MS;
-	recognition_on_module(&worker, add_module(MODULE));
+	recognition_on_module(&worker, add_python(&worker, MODULE));
 	cr_assert(recognition_is_under_way(&worker));
 	recognition_free(&worker);
 	runtimes_free(&worker);
@@ -175,7 +154,7 @@ Test(recognition, may_end_in_the_middle)
 /* An earlier worker hung or died while it read this file. */
 Test(recognition, a_file_that_is_left_alone_is_recognised_later)
 {
-	const struct module *module = add_module(MODULE);
+	const struct module *module = add_python(&worker, MODULE);
 	const struct quarantine_key file = {QUARANTINE_FILE,
 					    {module->subject.device, module->subject.inode}};
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,13 +15,11 @@
 #include "symbolizer/worker/worker.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/timespec_add.h"
+#include "tests/unit/symbolizer/python_module.h"
 
 enum {
 	MODULE = 7
 };
-
-/* The tests themselves need this Python, so it is installed wherever they run. */
-static const char python[] = "/usr/bin/python3";
 
 static struct worker worker;
 static int table = -1;
@@ -33,25 +28,11 @@ FAKE_PEER(NULL);
 
 static void setup(void)
 {
-	table = memfd_create("runtimes", MFD_CLOEXEC);
-	cr_assert_eq(ftruncate(table, sizeof(struct bh_runtime_table)), 0);
-	cr_assert_eq(loop_init(&worker.role.loop), 0);
-	modules_init(&worker.modules);
+	table = prepare_runtimes(&worker);
 	process_work_init(&worker.memory_work, NULL);
 }
 
 TestSuite(runtimes, .init = setup);
-
-static struct module *add_module(void)
-{
-	struct msg_module message = {.id = MODULE};
-	const int fd = open(python, O_RDONLY | O_CLOEXEC);
-
-	cr_assert_geq(fd, 0, "%s: %m", python);
-	cr_assert_gt(readlink(python, message.path, sizeof(message.path) - 1), 0);
-	cr_assert_eq(modules_add(&worker.modules, &message, fd), 0);
-	return modules_find(&worker.modules, MODULE);
-}
 
 static bool is_attached_to(uint32_t tgid)
 {
@@ -75,7 +56,7 @@ Test(runtimes, unwanted_runtimes_are_not_attached)
 {
 	cr_assert_eq(runtimes_init(&worker, table, false), 0);
 	recognition_begin(&worker, 1u << BH_RUNTIME_HOTSPOT);
-	recognition_on_module(&worker, add_module());
+	recognition_on_module(&worker, add_python(&worker, MODULE));
 	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 0);
 	map(1);
 	cr_expect_not(is_attached_to((uint32_t)getpid()));
@@ -86,7 +67,7 @@ Test(runtimes, memory_is_requested_once_per_process)
 {
 	cr_assert_eq(runtimes_init(&worker, table, false), 0);
 	recognition_begin(&worker, 1u << BH_RUNTIME_CPYTHON);
-	recognition_on_module(&worker, add_module());
+	recognition_on_module(&worker, add_python(&worker, MODULE));
 	map(1);
 	cr_expect(is_attached_to((uint32_t)getpid()));
 	map(1);
@@ -112,7 +93,7 @@ Test(runtimes, strict_memory_is_read_while_the_program_stays_the_same)
 	worker.role.strict_memory = true;
 	cr_assert_eq(runtimes_init(&worker, table, false), 0);
 	recognition_begin(&worker, BH_RUNTIMES_ALL);
-	recognition_on_module(&worker, add_module());
+	recognition_on_module(&worker, add_python(&worker, MODULE));
 	map(1);
 	map(1);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 0);
@@ -198,7 +179,7 @@ static void begin_slow(void)
 	worker.role.strict_memory = true;
 	cr_assert_eq(runtimes_init(&worker, table, false), 0);
 	recognition_begin(&worker, BH_RUNTIMES_ALL);
-	recognition_on_module(&worker, add_module());
+	recognition_on_module(&worker, add_python(&worker, MODULE));
 	for (mapped.tgid = 1; mapped.tgid <= SLOW_PROCESSES; mapped.tgid++) {
 		const unsigned int *tried = &attempts[mapped.tgid - 1];
 
@@ -394,7 +375,7 @@ static void begin(void)
 {
 	cr_assert_eq(runtimes_init(&worker, table, false), 0);
 	recognition_begin(&worker, 1u << BH_RUNTIME_CPYTHON);
-	recognition_on_module(&worker, add_module());
+	recognition_on_module(&worker, add_python(&worker, MODULE));
 	map(1);
 }
 
@@ -455,7 +436,7 @@ Test(runtimes, are_settled_when_every_process_was_tried)
 	cr_assert_eq(runtimes_init(&worker, table, false), 0);
 	recognition_begin(&worker, 1u << BH_RUNTIME_CPYTHON);
 	cr_expect_eq(runtimes_unsettled(&worker), 0);
-	recognition_on_module(&worker, add_module());
+	recognition_on_module(&worker, add_python(&worker, MODULE));
 	cr_expect_eq(runtimes_unsettled(&worker), 1, "the processes that map it are not known");
 	map(1);
 	runtimes_on_watched(&worker);
@@ -550,7 +531,7 @@ Test(runtimes, memory_of_a_process_that_is_left_alone_is_not_read)
 	leave_alone(&process);
 	cr_assert_eq(runtimes_init(&worker, table, false), 0);
 	recognition_begin(&worker, BH_RUNTIMES_ALL);
-	recognition_on_module(&worker, add_module());
+	recognition_on_module(&worker, add_python(&worker, MODULE));
 	map(1);
 	struct managed_process *managed = runtimes_process(&worker, (uint32_t)getpid());
 	cr_expect_not(managed->attachments[0]->tried);
