@@ -55,6 +55,7 @@ struct wrong_word {
 
 static struct table tables[TABLES_MAX];
 static unsigned int table_count;
+static struct wrong_word wrong_words[WRONG_WORDS];
 static uint64_t state;
 
 static uint64_t random_next(void)
@@ -151,13 +152,31 @@ static bool write_word(struct table *table, uint64_t at, uint64_t value)
 	return pwrite(table->memory, &value, sizeof(value), (off_t)at) == sizeof(value);
 }
 
-/* Replaces one wrong word by another. Returns false if the process has ended. */
+static bool is_wrong(const struct table *table, uint64_t at)
+{
+	for (size_t i = 0; i < WRONG_WORDS; i++) {
+		if (wrong_words[i].table == table && wrong_words[i].at == at)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Replaces one wrong word by another. Returns false if the process has ended.
+ *
+ * A word that is wrong already is left alone: what was read there now would not repair it.
+ */
 static bool scribble(struct wrong_word *wrong)
 {
 	if (wrong->table && !write_word(wrong->table, wrong->at, wrong->value))
 		return false;
-	wrong->table = &tables[random_next() % table_count];
-	wrong->at = random_place(wrong->table);
+	wrong->table = NULL;
+	struct table *table = &tables[random_next() % table_count];
+	const uint64_t at = random_place(table);
+	if (is_wrong(table, at))
+		return true;
+	wrong->table = table;
+	wrong->at = at;
 	wrong->value = word_at(wrong->table, wrong->at);
 	wrong->table->written++;
 	return write_word(wrong->table, wrong->at, changed(wrong->table, wrong->value));
@@ -165,7 +184,6 @@ static bool scribble(struct wrong_word *wrong)
 
 int main(int argc, char **argv)
 {
-	static struct wrong_word wrong[WRONG_WORDS];
 	unsigned long long count = 0;
 
 	if (argc < 5)
@@ -180,7 +198,7 @@ int main(int argc, char **argv)
 		for (unsigned int i = 0; i < table_count; i++)
 			find_used(&tables[i]);
 		for (int i = 0; i < ROUND_WORDS; i++) {
-			if (!scribble(&wrong[count++ % WRONG_WORDS])) {
+			if (!scribble(&wrong_words[count++ % WRONG_WORDS])) {
 				perror("a role has ended");
 				return EXIT_FAILURE;
 			}
