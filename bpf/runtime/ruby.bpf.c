@@ -20,7 +20,7 @@
  *   instruction, and the innermost native frame is not that of the loop. It is left out.
  * - The loop removes the marked frame, and then returns. Before that, a register of the loop
  *   (vm_exec.c, DECL_SC_REG) has the address of the frame. Afterwards rb_vm_exec has no frames: its
- *   last instructions are known (ruby_block.leave_start).
+ *   last instructions are known (ruby_block.leave).
  *
  * Code that YJIT has compiled has control frames like those of interpreted code. It was called by
  * the loop or by rb_vm_exec, and calls of further Ruby methods are jumps in it. So all of it is one
@@ -241,17 +241,33 @@ static __always_inline int ruby_read_frame(struct unwind_state *s, UNWIND_ENV en
 	p->pc = ruby_copied(s, 0, at + RUBY_FRAME_PC);
 	p->code = ruby_copied(s, 0, at + RUBY_FRAME_CODE);
 	p->ep = ruby_copied(s, 0, at + RUBY_FRAME_ENVIRONMENT);
-	p->jit = ruby_copied(s, 0, at + b->jit_return);
+	p->jit = b->jit_return ? ruby_copied(s, 0, at + b->jit_return) : 0;
 	return ruby_read_environment(s, env);
 }
 
 RUNTIME_PART(ruby, read_frame)
+
+/* Returns the address of the execution context of the rb_thread_t at `thread`; 0: it is none. */
+static __always_inline uint64_t ruby_context_of(UNWIND_ENV env, const struct ruby_block *b,
+						uint64_t thread)
+{
+	const uint64_t context = thread ? walker_read(env, thread + b->thread_context) : 0;
+
+	return context && walker_read(env, context + b->context_thread) == thread ? context : 0;
+}
 
 /* Returns the address of the execution context of the thread, or 0. */
 static __always_inline uint64_t ruby_context(UNWIND_ENV env, const struct ruby_block *b)
 {
 	uint64_t base = env_thread_pointer(env);
 
+	if (b->key_count) {
+		const uint64_t context = ruby_context_of(env, b, walker_read_key(env, &b->keys[0]));
+
+		return context || b->key_count < 2
+			   ? context
+			   : ruby_context_of(env, b, walker_read_key(env, &b->keys[1]));
+	}
 	if (b->module)
 		base = walker_read(env, walker_read(env, base + TLS_TABLE) +
 					    b->module * TLS_ENTRY_BYTES);
@@ -268,7 +284,9 @@ static __always_inline int ruby_start(struct unwind_state *s, UNWIND_ENV env,
 
 	p->started = 1;
 	p->innermost = 1;
-	if (env_read(env, context, sizeof(context), ruby_context(env, b)))
+	const uint64_t at = ruby_context(env, b);
+
+	if (env_read(env, context, sizeof(context), at))
 		return 0;
 	const uint64_t frame = context[RUBY_CONTEXT_FRAME];
 
@@ -281,13 +299,16 @@ static __always_inline int ruby_start(struct unwind_state *s, UNWIND_ENV env,
 		if (s->runtime.data == RUBY_RANGE_LOOP &&
 		    s->gpr[REGISTER_FRAME] == frame - b->frame_bytes)
 			p->frame = frame - b->frame_bytes;
-		p->is_left = s->pc - b->leave_start < b->leave_end - b->leave_start;
+		for (int i = 0; i < RUBY_LEAVE_PARTS; i++) {
+			if (s->pc - b->leave[i].start < b->leave[i].end - b->leave[i].start)
+				p->is_left = 1;
+		}
 		return 0;
 	}
 	p->may_be_new = !(s->runtime.data & RUBY_RANGE_EXEC);
 	/* Another thread may collect, while this one executes C code without the lock. */
 	if (!b->collecting || !(walker_read(env, b->collecting) & b->collecting_mask) ||
-	    walker_read(env, context[RUBY_CONTEXT_THREAD] + b->thread_status) & 3)
+	    walker_read(env, walker_read(env, at + b->context_thread) + b->thread_status) & 3)
 		return 0;
 	const uint64_t word = frame_word(0, RUBY_FRAME_COLLECT, 0);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * CRuby 3.1, 3.3 and 3.4, with and without YJIT: what the walker and the symbolizer share. All
+ * CRuby 2.7, 3.1, 3.3 and 3.4, with and without YJIT: what the walker and the symbolizer share. All
  * offsets are in bytes. They are offsets of fields in the structures of vm_core.h, method.h and
  * internal/imemo.h. Those below are the same in these versions on machines with 64-bit pointers;
  * symbolizer/runtime/ruby_file.c has the table of the others.
@@ -10,16 +10,16 @@
 
 #include "bpf/runtime/frame_word.h"
 #include "bpf/runtime/text_end.h"
+#include "bpf/runtime/thread_key.h"
 #include "bpf/shared.h"
 
 enum {
-	/* rb_execution_context_t, in words: the VM stack, its size in words, the innermost frame,
-	 * and the thread. */
+	/* rb_execution_context_t, in words: the VM stack, its size in words, and the innermost
+	 * frame. */
 	RUBY_CONTEXT_STACK = 0,
 	RUBY_CONTEXT_SIZE = 1,
 	RUBY_CONTEXT_FRAME = 2,
-	RUBY_CONTEXT_THREAD = 6,
-	RUBY_CONTEXT_WORDS = 7,
+	RUBY_CONTEXT_WORDS = 3,
 
 	/* rb_control_frame_t: a frame. The next one outwards follows it in memory. */
 	RUBY_FRAME_PC = 0,
@@ -101,14 +101,23 @@ enum {
 
 	/* Of struct ruby_block. */
 	RUBY_PARTS = 4,
+	RUBY_LEAVE_PARTS = 2,
 };
 
 struct ruby_block {
 	/* Where a thread keeps the address of its execution context: in the thread-local storage of
 	 * this module, or, if that is 0, at this distance from the thread pointer. */
 	uint64_t module, offset;
+	/* If there are keys, one of them has the rb_thread_t of the thread (2.7), and that has the
+	 * context here. */
+	struct thread_key keys[2];
+	uint32_t key_count;
+	uint32_t thread_context;
+	uint32_t context_thread; /* of the context: the rb_thread_t */
 	/* The end of rb_vm_exec, where the frames of its loop have been removed. */
-	uint64_t leave_start, leave_end;
+	struct {
+		uint64_t start, end;
+	} leave[RUBY_LEAVE_PARTS];
 	uint64_t ids;	     /* address of that of the table of names */
 	uint64_t collecting; /* address of the flags that say whether objects are collected */
 	uint32_t collecting_mask;
@@ -121,7 +130,7 @@ struct ruby_block {
 	uint32_t lines;	     /* rb_iseq_constant_body.insns_info */
 	uint32_t last_operator; /* the last id that has no type */
 	/* Of a frame: where compiled code goes on when it is left, 0 if the interpreter has pushed
-	 * it. */
+	 * it. 0: there is no YJIT. */
 	uint32_t jit_return;
 	/* The code of the loop and of rb_vm_exec, with the parts that the compiler has split off.
 	 * Empty parts have zeros. */

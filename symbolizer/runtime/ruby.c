@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRuby 3.1, 3.3 and 3.4: attaches to a process. It fills in the block that the walker
+ * CRuby 2.7, 3.1, 3.3 and 3.4: attaches to a process. It fills in the block that the walker
  * (bpf/runtime/ruby.bpf.c) reads.
  *
  * How this works: each thread keeps the address of its execution context in thread-local storage.
  * If Ruby is a library, the dynamic linker has numbered the modules that have such storage, and has
  * written the number of this one where Ruby's code expects it. So that is read, and the walker
- * finds the storage of its thread by it. The garbage collector's flags are where the virtual
+ * finds the storage of its thread by it. In 2.7 it is a key of pthread_getspecific(3) whose number
+ * is read. The garbage collector's flags are where the virtual
  * machine says that they are, once it has been created.
  *
  * YJIT reserves memory without a file for the code that it compiles, and makes it executable page
@@ -20,6 +21,11 @@
 #include "symbolizer/runtime/ruby_file.h"
 #include "symbolizer/runtime/ruby_names.h"
 #include "symbolizer/runtime/runtime.h"
+#include "symbolizer/runtime/thread_keys.h"
+
+_Static_assert((int)THREAD_KEYS_LIBRARIES ==
+		   sizeof(((struct ruby_block *)0)->keys) / sizeof(struct thread_key),
+	       "there is room for the places in all C libraries");
 
 enum {
 	/* A process has some ten modules with thread-local storage. */
@@ -96,12 +102,12 @@ static int fill_layout(struct runtime_process *process, struct ruby_block *block
 	const uint64_t bias = process->bias;
 
 	*block = (struct ruby_block){
-	    .leave_start = code->leave_start + bias,
-	    .leave_end = code->leave_end + bias,
 	    .frame_bytes = o->frame_bytes,
 	    .text = o->text,
 	    .line_is_object = o->line_is_object,
 	    .thread_status = o->thread_status,
+	    .thread_context = o->thread_context,
+	    .context_thread = o->context_thread,
 	    .class_word = o->class_word,
 	    .class_path = o->class_path,
 	    .lines = o->lines,
@@ -113,14 +119,41 @@ static int fill_layout(struct runtime_process *process, struct ruby_block *block
 		process->state = ruby_names_new();
 	if (!process->state)
 		return -ENOMEM;
+	for (int i = 0; i < RUBY_LEAVE_PARTS; i++) {
+		block->leave[i].start = code->leave[i].start + bias;
+		block->leave[i].end = code->leave[i].end + bias;
+	}
 	memset(layout, 0, sizeof(*layout));
 	add_part(layout, block, code->loop.start + bias, code->loop.end + bias, RUBY_RANGE_LOOP);
 	add_part(layout, block, code->exec.start + bias, code->exec.end + bias, RUBY_RANGE_EXEC);
 	add_split(layout, block, &code->loop_unlikely, bias, RUBY_RANGE_LOOP);
 	add_split(layout, block, &code->exec_unlikely, bias, RUBY_RANGE_EXEC);
-	process->follows_code_memory = true;
-	add_compiled_code(process, layout);
+	process->follows_code_memory = o->jit_return != 0;
+	if (process->follows_code_memory)
+		add_compiled_code(process, layout);
 	return 0;
+}
+
+/* Finds the places in which the key of threads may be. Returns 0 or a negative errno. */
+static int find_key(const struct runtime_process *process, struct ruby_block *block)
+{
+	const struct ruby_image *image = process->image;
+	const struct ruby_thread_key *key = &image->code.key;
+	uint64_t current;
+	uint32_t number = 0;
+	int r = memory_read_u64(process->memory, key->current + process->bias, &current);
+
+	if (!r && !current)
+		return -EAGAIN;
+	if (!r)
+		r = memory_read_u32(process->memory, key->number + process->bias, &number);
+	for (int i = 0; !r && i < THREAD_KEYS_LIBRARIES; i++) {
+		struct thread_key found;
+
+		if (thread_key_of_number(i, number, &found) == 0)
+			block->keys[block->key_count++] = found;
+	}
+	return r ? r : block->key_count ? 0 : -EAGAIN;
 }
 
 /* Finds where threads keep their contexts. Returns 0 or a negative errno. */
@@ -130,6 +163,8 @@ static int find_context(const struct runtime_process *process, struct ruby_block
 	const struct ruby_thread_local *context = &image->code.context;
 	uint64_t words[2]; /* tls_index: module and offset */
 
+	if (image->code.key.number)
+		return find_key(process, block);
 	block->offset = (uint64_t)context->offset;
 	if (!context->index)
 		return 0;
@@ -184,8 +219,9 @@ static int ruby_attach(struct runtime_process *process)
 	return r;
 }
 
-/* The dynamic linker numbers the modules in the order in which the program needs them, so the
- * number is most likely that of the other process. The walker checks what it finds by it. */
+/* The dynamic linker numbers the modules in the order in which the program needs them, and keys are
+ * made in the same order, so the number is most likely that of the other process. The walker checks
+ * what it finds by it. */
 static int ruby_expect(struct runtime_process *process, const struct runtime_layout *known)
 {
 	struct ruby_block block, other;
@@ -196,6 +232,8 @@ static int ruby_expect(struct runtime_process *process, const struct runtime_lay
 	memcpy(&other, &known->block, sizeof(other));
 	block.module = other.module;
 	block.offset = other.offset;
+	block.key_count = other.key_count;
+	memcpy(block.keys, other.keys, sizeof(block.keys));
 	memcpy(&process->layout.block, &block, sizeof(block));
 	return 0;
 }

@@ -7,10 +7,12 @@
  *
  * - rb_profile_frames() starts with reading the thread's execution context. In a library its code
  *   passes the address of a tls_index to __tls_get_addr(). In a program it has the distance from
- *   the thread pointer.
+ *   the thread pointer. In 2.7 it reads a variable that is for the thread which executes Ruby code
+ *   (ruby_current_execution_context_ptr). Every thread has a key, which ruby_native_thread_p()
+ *   passes to pthread_getspecific().
  * - rb_during_gc() returns a bit of the flags of the collector.
- * - rb_id2str() jumps to a function that compares with the last id (global_symbols.last_id) and
- *   then uses the table of names, which is 16 bytes after that (symbol.h, rb_symbols_t).
+ * - rb_id2str(), or the function that it jumps to, compares with the last id
+ *   (global_symbols.last_id). The table of names is 16 bytes after that (symbol.h, rb_symbols_t).
  * - The loop over instructions is the function with most indirect jumps: one at the end of the code
  *   of most instructions. rb_vm_exec is the function that calls it.
  *
@@ -70,6 +72,18 @@ bool ruby_code_context(const uint8_t *code, size_t length, uint64_t vaddr,
 	return false;
 }
 
+bool ruby_code_key(const uint8_t *code, size_t length, uint64_t vaddr, uint64_t *number)
+{
+	/* mov number(%rip), %edi; call */
+	for (size_t i = 0; i + 6 < length; i++) {
+		if (code[i] == 0x8b && code[i + 1] == 0x3d && code[i + 6] == 0xe8) {
+			*number = vaddr + i + 6 + cursor_displacement(code + i + 2);
+			return true;
+		}
+	}
+	return false;
+}
+
 bool ruby_code_collector(const uint8_t *code, size_t length, uint64_t vaddr,
 			 struct ruby_collector *collector)
 {
@@ -109,9 +123,12 @@ bool ruby_code_collector(const uint8_t *code, size_t length, uint64_t vaddr,
 	return true;
 }
 
-bool ruby_code_leave(const uint8_t *code, size_t length, size_t call, size_t *start, size_t *end)
+bool ruby_code_leave(const uint8_t *code, size_t length, uint64_t vaddr, size_t call,
+		     struct function_range leave[static RUBY_LEAVE_PARTS])
 {
-	size_t at = call + CALL_BYTES;
+	/* test %eax, %eax; je: whether there was an exception. The distance follows. */
+	static const uint8_t branch[] = {0x85, 0xc0, 0x0f, 0x84};
+	size_t at = call + CALL_BYTES, part = 0;
 
 	if (at + CALL_BYTES > length)
 		return false;
@@ -120,10 +137,29 @@ bool ruby_code_leave(const uint8_t *code, size_t length, size_t call, size_t *st
 	else if (code[at] == 0xeb)
 		at += 2 + (size_t)(int8_t)code[at + 1];
 	for (size_t i = at; i < length && i - at < LEAVE_BYTES_MAX; i++) {
+		if (!part && i + 8 <= length && !memcmp(code + i, branch, sizeof(branch))) {
+			leave[part++] = (struct function_range){vaddr + at, vaddr + i + 8};
+			at = i + 8 + (size_t)cursor_displacement(code + i + 4);
+			i = at;
+			if (at >= length)
+				return false;
+		}
 		/* pop of a register, and ret */
 		if (i > at && code[i] == 0xc3 && code[i - 1] >= 0x58 && code[i - 1] <= 0x5f) {
-			*start = at;
-			*end = i + 1;
+			leave[part] = (struct function_range){vaddr + at, vaddr + i + 1};
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Finds the table of names in code that compares with the last id. Returns whether it was found. */
+static bool find_ids_in(const uint8_t bytes[static START_BYTES], uint64_t vaddr, uint64_t *ids)
+{
+	for (size_t i = 0; i + 6 <= START_BYTES; i++) {
+		/* cmp %edi, last_id(%rip); or the other way round */
+		if ((bytes[i] == 0x39 || bytes[i] == 0x3b) && bytes[i + 1] == 0x3d) {
+			*ids = vaddr + i + 6 + cursor_displacement(bytes + i + 2) + IDS_OFFSET;
 			return true;
 		}
 	}
@@ -139,22 +175,15 @@ static bool find_ids(const struct runtime_file *file, struct ruby_code *code)
 	if (runtime_file_exported(file, "rb_id2str", &symbol) < 0 ||
 	    runtime_file_read(file, symbol.vaddr, bytes, sizeof(bytes)) < 0)
 		return false;
+	if (find_ids_in(bytes, symbol.vaddr, &code->ids))
+		return true;
 	uint64_t target = 0;
 	for (size_t i = 0; i + CALL_BYTES <= symbol.size && i + CALL_BYTES <= sizeof(bytes); i++) {
 		if (bytes[i] == 0xe9)
 			target = symbol.vaddr + i + CALL_BYTES + cursor_displacement(bytes + i + 1);
 	}
-	if (!target || runtime_file_read(file, target, bytes, sizeof(bytes)) < 0)
-		return false;
-	for (size_t i = 0; i + 6 <= sizeof(bytes); i++) {
-		/* cmp %edi, last_id(%rip) */
-		if (bytes[i] == 0x39 && bytes[i + 1] == 0x3d) {
-			code->ids =
-			    target + i + 6 + cursor_displacement(bytes + i + 2) + IDS_OFFSET;
-			return true;
-		}
-	}
-	return false;
+	return target && runtime_file_read(file, target, bytes, sizeof(bytes)) == 0 &&
+	       find_ids_in(bytes, target, &code->ids);
 }
 
 /* Executable bytes of the file. */
@@ -243,7 +272,7 @@ static bool find_exec(const struct runtime_file *file, const struct function_ran
 		      const struct text *text, struct ruby_code *code)
 {
 	const size_t first = find_call(text, code, 0);
-	size_t start, end;
+	struct function_range leave[RUBY_LEAVE_PARTS] = {0};
 
 	if (first == text->length ||
 	    !function_ranges_find(ranges, &file->image.source, text->vaddr + first, &code->exec) ||
@@ -253,10 +282,11 @@ static bool find_exec(const struct runtime_file *file, const struct function_ran
 		if (text->vaddr + i < code->exec.start || text->vaddr + i >= code->exec.end)
 			return false;
 	}
-	if (ruby_code_leave(text->bytes, text->length, first, &start, &end) &&
-	    text->vaddr + start >= code->exec.start && text->vaddr + end <= code->exec.end) {
-		code->leave_start = text->vaddr + start;
-		code->leave_end = text->vaddr + end;
+	if (!ruby_code_leave(text->bytes, text->length, text->vaddr, first, leave))
+		return true;
+	for (int i = 0; i < RUBY_LEAVE_PARTS; i++) {
+		if (leave[i].start >= code->exec.start && leave[i].end <= code->exec.end)
+			code->leave[i] = leave[i];
 	}
 	return true;
 }
@@ -281,6 +311,21 @@ static bool read_start(const struct runtime_file *file, const char *name,
 	       runtime_file_read(file, symbol->vaddr, bytes, START_BYTES) == 0;
 }
 
+/* Finds where a thread keeps its context. Returns whether it was found. */
+static bool find_context(const struct runtime_file *file, struct ruby_code *code)
+{
+	struct runtime_symbol symbol;
+	uint8_t start[START_BYTES];
+
+	if (runtime_file_exported(file, "ruby_current_execution_context_ptr", &symbol) == 0) {
+		code->key.current = symbol.vaddr;
+		return read_start(file, "ruby_native_thread_p", &symbol, start) &&
+		       ruby_code_key(start, sizeof(start), symbol.vaddr, &code->key.number);
+	}
+	return read_start(file, "rb_profile_frames", &symbol, start) &&
+	       ruby_code_context(start, sizeof(start), symbol.vaddr, &code->context);
+}
+
 int ruby_code_find(const struct runtime_file *file, struct ruby_code *code)
 {
 	struct text text = {0};
@@ -290,9 +335,7 @@ int ruby_code_find(const struct runtime_file *file, struct ruby_code *code)
 	bool found = false;
 
 	*code = (struct ruby_code){0};
-	if (!read_start(file, "rb_profile_frames", &symbol, start) ||
-	    !ruby_code_context(start, sizeof(start), symbol.vaddr, &code->context) ||
-	    !find_ids(file, code))
+	if (!find_context(file, code) || !find_ids(file, code))
 		return -ENOENT;
 	if (read_start(file, "rb_during_gc", &symbol, start))
 		ruby_code_collector(start, sizeof(start), symbol.vaddr, &code->collector);

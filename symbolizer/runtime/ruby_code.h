@@ -3,6 +3,7 @@
 #ifndef SYMBOLIZER_RUNTIME_RUBY_CODE_H
 #define SYMBOLIZER_RUNTIME_RUBY_CODE_H
 
+#include "bpf/runtime/ruby.h"
 #include "parse/function_ranges.h"
 #include "symbolizer/runtime/file.h"
 #include "symbolizer/runtime/split_part.h"
@@ -13,6 +14,12 @@ struct ruby_thread_local {
 	 * (tls_index); 0: the offset is relative to the thread pointer. */
 	uint64_t index;
 	int64_t offset;
+};
+
+/* Up to 2.7, a thread keeps its rb_thread_t under a key of pthread_getspecific(3). */
+struct ruby_thread_key {
+	uint64_t number;  /* address of its number (ruby_native_thread_key); 0: there is no key */
+	uint64_t current; /* address of a word that is 0 until the key was created */
 };
 
 /* The flags of the garbage collector: a bit of the byte at `flags` in what is at `space` in what
@@ -26,12 +33,14 @@ struct ruby_collector {
 /* Addresses are virtual addresses of the file. */
 struct ruby_code {
 	struct ruby_thread_local context;
+	struct ruby_thread_key key;
 	struct ruby_collector collector;
 	uint64_t ids;		    /* of the table of names (global_symbols.ids) */
 	struct function_range loop; /* vm_exec_core */
 	struct function_range exec; /* rb_vm_exec */
 	struct split_part loop_unlikely, exec_unlikely; /* empty: there is none */
-	uint64_t leave_start, leave_end;		/* in `exec`; equal: not found */
+	/* The end of `exec`, in one or two parts; empty: not found, or there is none. */
+	struct function_range leave[RUBY_LEAVE_PARTS];
 };
 
 /* Finds all of it. Returns 0, -ENOENT or -ENOMEM. */
@@ -41,9 +50,11 @@ int ruby_code_find(const struct runtime_file *file, struct ruby_code *code);
  * returns whether it was found. */
 bool ruby_code_context(const uint8_t *code, size_t length, uint64_t vaddr,
 		       struct ruby_thread_local *context);
+bool ruby_code_key(const uint8_t *code, size_t length, uint64_t vaddr, uint64_t *number);
 bool ruby_code_collector(const uint8_t *code, size_t length, uint64_t vaddr,
 			 struct ruby_collector *collector);
 /* Finds the end of a function that starts after the call at `call`, an offset in `code`. */
-bool ruby_code_leave(const uint8_t *code, size_t length, size_t call, size_t *start, size_t *end);
+bool ruby_code_leave(const uint8_t *code, size_t length, uint64_t vaddr, size_t call,
+		     struct function_range leave[static RUBY_LEAVE_PARTS]);
 
 #endif

@@ -17,18 +17,21 @@
 
 /*
  * The offsets on x86-64, from the debug information of builds of Debian's sources, 3.1.2 and 3.3.8;
- * those of 3.4 from its sources and machine code (the status of a thread: rb_thread_wakeup_alive())
- * (vm_core.h, internal/class.h, rstring.h), and the machine code of rb_id2str().
+ * those of 2.7 from a program with the headers of Debian's sources, 2.7.4; those of 3.4 from its
+ * sources and machine code (the status of a thread: rb_thread_wakeup_alive()) (vm_core.h,
+ * internal/class.h, rstring.h), and the machine code of rb_id2str().
  */
 /* clang-format off */
 static const struct ruby_offsets known_offsets[] = {
-    {.version = 301, .frame_bytes = 64, .jit_return = 56, .text = 16, .line_is_object = 1, .thread_status = 92,
-     .lines = 120, .last_operator = 169, .singleton = 1 << 12, .class_word = 32, .class_variables = 24},
-    {.version = 303, .frame_bytes = 56, .jit_return = 48, .text = 24, .thread_status = 240,
-     .lines = 112, .last_operator = 169, .singleton = 1 << 12,
+    {.version = 207, .frame_bytes = 56, .text = 16, .line_is_object = 1, .thread_status = 80, .context_thread = 56, .thread_context = 32,
+     .lines = 120, .line_bytes = 8, .last_operator = 168, .singleton = 1 << 12, .class_word = 32, .class_variables = 24},
+    {.version = 301, .frame_bytes = 64, .jit_return = 56, .text = 16, .line_is_object = 1, .thread_status = 92, .context_thread = 48,
+     .lines = 120, .line_bytes = 12, .last_operator = 169, .singleton = 1 << 12, .class_word = 32, .class_variables = 24},
+    {.version = 303, .frame_bytes = 56, .jit_return = 48, .text = 24, .thread_status = 240, .context_thread = 48,
+     .lines = 112, .line_bytes = 12, .last_operator = 169, .singleton = 1 << 12,
      .class_word = 24, .class_path = 152, .class_has_path = 149, .class_object = 128},
-    {.version = 304, .frame_bytes = 56, .jit_return = 48, .text = 24, .thread_status = 240,
-     .lines = 112, .last_operator = 170, .parent = 160, .singleton = 1 << 13,
+    {.version = 304, .frame_bytes = 56, .jit_return = 48, .text = 24, .thread_status = 240, .context_thread = 48,
+     .lines = 112, .line_bytes = 12, .last_operator = 170, .parent = 160, .singleton = 1 << 13,
      .class_word = 24, .class_path = 152, .class_has_path = 149, .class_object = 128},
 };
 /* clang-format on */

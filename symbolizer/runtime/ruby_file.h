@@ -15,7 +15,10 @@ struct ruby_offsets {
 	uint16_t line_is_object; /* rb_iseq_location_t.first_lineno is a VALUE */
 	uint16_t thread_status;	 /* rb_thread_t: the int with the bits `status` */
 	uint16_t lines;		 /* rb_iseq_constant_body.insns_info */
-	uint16_t jit_return;	 /* rb_control_frame_t.jit_return */
+	uint16_t line_bytes;	 /* struct iseq_insn_info_entry */
+	uint16_t jit_return;	 /* rb_control_frame_t.jit_return; 0: there is no YJIT */
+	uint16_t context_thread; /* rb_execution_context_t.thread_ptr */
+	uint16_t thread_context; /* rb_thread_t.ec, if threads have a key */
 	/* rb_iseq_constant_body.parent_iseq, if an evaluated text has no label of its own; 0: it
 	 * has that of the code that evaluates it. */
 	uint16_t parent;

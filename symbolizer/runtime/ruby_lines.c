@@ -30,7 +30,6 @@ enum {
 	INFO_ENTRIES = 0,
 	INFO_COUNT = 2, /* 4 bytes */
 	INFO_INDEX = 3,
-	ENTRY_BYTES = 12, /* struct iseq_insn_info_entry, which starts with the line */
 };
 
 uint32_t ruby_lines_small_rank(uint64_t word, uint32_t position)
@@ -70,8 +69,8 @@ static int read_rank(struct memory *memory, uint64_t index, uint32_t position, u
 	return r;
 }
 
-int ruby_lines_find(struct memory *memory, const uint64_t info[RUBY_LINES_WORDS], uint32_t position,
-		    uint32_t *line)
+int ruby_lines_find(struct memory *memory, const uint64_t info[RUBY_LINES_WORDS],
+		    uint32_t entry_bytes, uint32_t position, uint32_t *line)
 {
 	const uint32_t count = (uint32_t)info[INFO_COUNT];
 	uint32_t rank = 1;
@@ -82,6 +81,7 @@ int ruby_lines_find(struct memory *memory, const uint64_t info[RUBY_LINES_WORDS]
 	int r = count > 1 ? read_rank(memory, info[INFO_INDEX], position, &rank) : 0;
 	if (r || !rank || rank > count)
 		return r;
-	return memory_read_u32(memory, info[INFO_ENTRIES] + (uint64_t)(rank - 1) * ENTRY_BYTES,
+	/* struct iseq_insn_info_entry starts with the line. */
+	return memory_read_u32(memory, info[INFO_ENTRIES] + (uint64_t)(rank - 1) * entry_bytes,
 			       line);
 }

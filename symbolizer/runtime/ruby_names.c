@@ -254,7 +254,8 @@ static int find_line(const struct ruby_process *process, const struct code *code
 	/* The pc is mostly after the instruction that is executed. */
 	if (position)
 		position--;
-	int r = ruby_lines_find(process->memory, code->lines, position, line);
+	int r = ruby_lines_find(process->memory, code->lines, process->image->offsets->line_bytes,
+				position, line);
 
 	/* The copy of what is needed for a name does not have all of a long table. */
 	return r == -ESTALE && process->memory->copy ? 0 : r;

@@ -16,7 +16,8 @@ import short_programs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.path.join(HERE, "ruby/known_chain.rb")
-VERSIONS = ["3.1", "3.3", "3.4"]  # those that are supported
+VERSIONS = ["2.7", "3.1", "3.3", "3.4"]  # those that are supported
+OLDER = ("2.7", "3.1", "3.3")  # code that handles an exception is a frame of its own in backtraces
 LEAST_SHARE = 0.99
 SECONDS = 5
 YJIT = ("--yjit", "--yjit-call-threshold=2")
@@ -26,6 +27,22 @@ LEAF_CALLERS = ["Object#both", "block in <main>", "Integer#times", "<main>"]
 RACTORS = os.path.join(HERE, "ruby/ractors.rb")
 # What has called leaf() in it: names and lines, the latter 0 for what is written in C.
 IN_RACTOR = [("Object#inner", 17), ("block (3 levels) in <main>", 26), ("Array#each", 0), ("block (2 levels) in <main>", 26)]
+# A thread that executes C code without the lock, next to one that executes Ruby code; and what has called these methods.
+WITHOUT_LOCK = """
+require "zlib"
+BYTES = Random.new(1).bytes(1 << 22)
+def compress; Zlib::Deflate.deflate(BYTES); end
+def count; i = 0; i += 1 while i < 100_000; end
+def busy; count; end
+puts "started"
+$stdout.flush
+Thread.new { loop { compress } }
+loop { busy }
+"""
+WITHOUT_LOCK_CHAINS = {
+    "Zlib::Deflate.deflate": ["Object#compress", "block (2 levels) in <main>", "Kernel#loop", "block in <main>"],
+    "Object#count": ["Object#busy", "block in <main>", "Kernel#loop", "<main>"],
+}
 RDOC = os.path.join(HERE, "ruby/rdoc_chains.rb")
 RDOC_SECONDS = 8
 UNNAMED = "[Ruby: "  # how the name of a frame that has none starts
@@ -54,7 +71,7 @@ THROUGH_C = ["block", "map", "inject", "sort", "gsub", "hash with a block", "enu
 
 # Methods that are made, called and dropped, and so is their memory, while all objects are moved.
 CHURN = r"""
-def r(n, &f) = n > 1 ? r(n - 1, &f) : f.call
+def r(n, &f); n > 1 ? r(n - 1, &f) : f.call; end
 $stdout.puts "started"
 $stdout.flush
 stop = Process.clock_gettime(Process::CLOCK_MONOTONIC) + Float(ARGV[0])
@@ -73,7 +90,7 @@ RUNS = int(os.environ.get("BULKHEAD_SHORT_RUNS", "60"))
 LENGTHS = {20: (RUNS, 0.95), 50: (RUNS // 2, 0.99)}
 SHORT = """
 began = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
-def cpu = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+def cpu; Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID); end
 UNTIL = cpu + Float(ARGV[0])
 def leaf
   n = 0
@@ -200,7 +217,7 @@ class Ruby(lib.Case):
                 continue
             # What spin() calls itself is not a part of the chain.
             frames, native = frames[at + 1:], native[at + 1:]
-            if self.rubies[ruby] not in ("3.1", "3.3"):
+            if self.rubies[ruby] not in OLDER:
                 frames, native = merge_handlers(frames, native)
             part = next((part for part, chain in chains.items() if matches(frames, chain)), None)
             counts[part] += count
@@ -243,7 +260,7 @@ class Ruby(lib.Case):
             with self.subTest(ruby=ruby):
                 compiled, interpreted = self.check(ruby, YJIT), self.record_parts(ruby)[0]
                 # From 3.4 on, Array#each and others are written in Ruby if YJIT is used.
-                for part in compiled if self.rubies[ruby] in ("3.1", "3.3") else ["plain", "depth 20", "depth 300", "method", "super", "define_method"]:
+                for part in compiled if self.rubies[ruby] in OLDER else ["plain", "depth 20", "depth 300", "method", "super", "define_method"]:
                     self.assertEqual(compiled[part], interpreted[part])
 
     def test_compiled_leaves(self):
@@ -295,7 +312,7 @@ class Ruby(lib.Case):
             if at is None:
                 continue
             frames, native = frames[at + 1:], native[at + 1:]
-            if self.rubies[ruby] not in ("3.1", "3.3"):
+            if self.rubies[ruby] not in OLDER:
                 frames, native = merge_handlers(frames, native)
             chain = next((chain for chain in by_size[len(frames)] if matches(frames, chain)), None)
             counts[chain is not None] += count
@@ -317,9 +334,29 @@ class Ruby(lib.Case):
                 if has_yjit(ruby):
                     self.check_rdoc(ruby, "--yjit")
 
+    def test_thread_without_the_lock(self):
+        """One thread compresses data, which needs no lock, while another one executes Ruby code: each has its own chain."""
+        for ruby in self.rubies:
+            with self.subTest(ruby=ruby), self.started(ruby, "--disable-all", "-e", WITHOUT_LOCK) as process:
+                recording = self.record("-p", process.pid, seconds=SECONDS, freq=499, outputs=("out.folded", "out.otlp"))
+                counts, wrong = collections.Counter(), collections.Counter()
+                for sample in otlp_decode.read(recording.path("out.otlp")):
+                    frames, native = ruby_frames(sample)
+                    names = [name for name, _, _ in frames]
+                    if not names or names[0] not in WITHOUT_LOCK_CHAINS:
+                        continue
+                    counts[names[0], names[1:] == WITHOUT_LOCK_CHAINS[names[0]]] += max(1, len(sample["timestamps"]))
+                    wrong[str(names)] += names[1:] != WITHOUT_LOCK_CHAINS[names[0]]
+                print(f"  {self.rubies[ruby]}, a thread without the lock: {dict(counts)}", flush=True)
+                for name in WITHOUT_LOCK_CHAINS:
+                    self.assertGreater(counts[name, True], LEAST_SHARE * (counts[name, True] + counts[name, False]), wrong.most_common(5))
+                    self.assertGreater(counts[name, True], 100 * SECONDS, recording.describe())
+
     def test_ractors(self):
         """Threads that execute Ruby code at the same time: each has its own chain."""
         for ruby in self.rubies:
+            if self.rubies[ruby] == "2.7":
+                continue
             with self.subTest(ruby=ruby), self.started(ruby, "--disable-all", RACTORS, str(SECONDS * lib.STRETCH + lib.PATIENCE), stderr=subprocess.DEVNULL) as process:
                 recording = self.record("-p", process.pid, seconds=SECONDS, freq=499, outputs=("out.folded", "out.otlp"))
                 counts, wrong = collections.Counter(), collections.Counter()

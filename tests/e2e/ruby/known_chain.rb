@@ -29,15 +29,15 @@ def spin
   1
 end
 
-def part(name, &code) = PARTS[name] = code
+def part(name, &code); PARTS[name] = code; end
 
-def three = spin
+def three; spin; end
 def two
   r = three
   r
 end
 
-def one = two + 1
+def one; two + 1; end
 part("plain") { one }
 
 def recurse(n)
@@ -54,7 +54,7 @@ class Shape
     spin if side == 7
   end
 
-  def area = spin * side
+  def area; spin * side; end
 
   def self.unit
     new(1).area
@@ -70,7 +70,7 @@ class Shape
     name == :ghost ? spin : super
   end
 
-  def respond_to_missing?(*) = true
+  def respond_to_missing?(*); true; end
 
   def to_s
     spin
@@ -92,24 +92,24 @@ class Shape
 end
 
 class Square < Shape
-  def area = super**2
+  def area; super**2; end
 end
 
 module Outer
   module Helper
-    def help = spin
+    def help; spin; end
     module_function :help
   end
 
   class Inner
     include Helper
-    def run = help
+    def run; help; end
   end
 end
 
 module Loud
   refine String do
-    def loud = spin
+    def loud; spin; end
   end
 end
 using Loud
@@ -134,11 +134,11 @@ part("instance_method") { Shape.instance_method(:area).bind(Shape.new(3)).call }
 
 part("singleton of an object") do
   object = Object.new
-  def object.alone = spin
+  def object.alone; spin; end
   object.alone
 end
 part("anonymous class") do
-  Class.new { def hidden = spin }.new.hidden
+  Class.new { def hidden; spin; end }.new.hidden
 end
 part("class body") do
   Object.send(:remove_const, :Body) if Object.const_defined?(:Body)
@@ -161,7 +161,7 @@ part("step") { 1.step(1) { |_| spin } }
 part("proc") { proc { spin }.call }
 part("lambda") { ->(x) { spin + x }.(1) }
 part("yield") do
-  def yielder = yield + 1
+  def yielder; yield + 1; end
   yielder { spin }
 end
 part("instance_eval") { Shape.new(3).instance_eval { spin } }
@@ -217,7 +217,7 @@ part("enumerator with next") do
 end
 part("lazy") { (1..2).lazy.map { |_| spin }.first(1) }
 part("fiber") do
-  def in_fiber = spin
+  def in_fiber; spin; end
   Fiber.new { in_fiber }.resume
 end
 part("fiber that yields") do
@@ -226,18 +226,18 @@ part("fiber that yields") do
   f.resume
 end
 part("thread") do
-  def in_thread = spin
+  def in_thread; spin; end
   Thread.new { in_thread }.join
 end
 part("at_exit of a pipe") { IO.popen(["true"]) { |_| spin } }
 part("trace") do
   trace = TracePoint.new(:call) { |t| spin if t.method_id == :traced }
-  def traced = 1
+  def traced; 1; end
   trace.enable { traced }
 end
 part("const_missing") do
   class Shape
-    def self.const_missing(_) = spin
+    def self.const_missing(_); spin; end
   end
   Shape::Missing
 end
@@ -252,21 +252,21 @@ part("coerce") do
 end
 part("hash and eql?") do
   class Key
-    def hash = spin
-    def eql?(_) = true
+    def hash; spin; end
+    def eql?(_); true; end
   end
   { Key.new => 1 }
 end
 part("inherited") do
   class Shape
-    def self.inherited(_) = spin
+    def self.inherited(_); spin; end
   end
   Class.new(Shape)
 end
 part("marshal") do
   class Dumped
-    def marshal_dump = spin
-    def marshal_load(_) = nil
+    def marshal_dump; spin; end
+    def marshal_load(_); nil; end
   end
   Marshal.dump(Dumped.new)
 end

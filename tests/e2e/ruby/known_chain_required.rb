@@ -2,5 +2,5 @@
 
 # SPDX-License-Identifier: Apache-2.0
 # Is required by known_chain.rb.
-def required = spin
+def required; spin; end
 required

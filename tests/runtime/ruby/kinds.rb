@@ -46,7 +46,7 @@ class Shape
   end
 
   class << self
-    def made = [1].each { |_| compare }
+    def made; [1].each { |_| compare }; end
   end
 
   define_method(:defined) { |x = 1| self.class.made + [x] }
@@ -58,13 +58,13 @@ end
 
 module Loud
   refine String do
-    def loud = "#{Shape.new}"
+    def loud; "#{Shape.new}"; end
   end
 end
 using Loud
 
 class Key
-  def hash = "x".loud.hash
+  def hash; "x".loud.hash; end
 end
 
 def rescued

@@ -87,22 +87,57 @@ Test(ruby_code, the_flags_of_the_collector_are_found)
 
 Test(ruby_code, the_end_of_rb_vm_exec_starts_after_the_call)
 {
-	size_t start = 0, end = 0;
+	struct function_range leave[RUBY_LEAVE_PARTS] = {0};
 
 	/* call; mov; pop %rbx; pop %rbp; ret, where 0xc3 in the mov is no ret */
 	SET(0xe8, 0, 0, 0, 0, 0x48, 0x89, 0xc3, 0x5b, 0x5d, 0xc3);
-	cr_assert(ruby_code_leave(code, BYTES, 0, &start, &end));
-	cr_assert_eq(start, 5);
-	cr_assert_eq(end, 11);
+	cr_assert(ruby_code_leave(code, BYTES, VADDR, 0, leave));
+	cr_assert_eq(leave[0].start, VADDR + 5);
+	cr_assert_eq(leave[0].end, VADDR + 11);
+	cr_assert_eq(leave[1].end, 0, "there is one part");
 	/* call; jmp 0x20 */
 	SET(0xe8, 0, 0, 0, 0, 0xe9, 0x16, 0, 0, 0, 0x5b, 0xc3);
 	code[0x24] = 0x5b;
 	code[0x25] = 0xc3;
-	cr_assert(ruby_code_leave(code, BYTES, 0, &start, &end));
-	cr_assert_eq(start, 0x20);
-	cr_assert_eq(end, 0x26);
+	cr_assert(ruby_code_leave(code, BYTES, VADDR, 0, leave));
+	cr_assert_eq(leave[0].start, VADDR + 0x20);
+	cr_assert_eq(leave[0].end, VADDR + 0x26);
 	/* A jump out of the code. */
 	SET(0xe8, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0x80);
-	cr_assert_not(ruby_code_leave(code, BYTES, 0, &start, &end));
-	cr_assert_not(ruby_code_leave(code, 8, 0, &start, &end));
+	cr_assert_not(ruby_code_leave(code, BYTES, VADDR, 0, leave));
+	cr_assert_not(ruby_code_leave(code, 8, VADDR, 0, leave));
+}
+
+Test(ruby_code, the_end_of_rb_vm_exec_may_be_before_the_call)
+{
+	struct function_range leave[RUBY_LEAVE_PARTS] = {0};
+
+	/* 2.7: at 0x10, call; test %eax, %eax; je 0; jmp; and at 0, pop %rbx; ret */
+	SET(0x90, 0x5b, 0xc3);
+	memcpy(code + 0x10,
+	       ((const uint8_t[]){0xe8, 0, 0, 0, 0, 0x85, 0xc0, 0x0f, 0x84, 0xe3, 0xff, 0xff, 0xff,
+				  0xe9}),
+	       14);
+	cr_assert(ruby_code_leave(code, BYTES, VADDR, 0x10, leave));
+	cr_assert_eq(leave[0].start, VADDR + 0x15);
+	cr_assert_eq(leave[0].end, VADDR + 0x1d);
+	cr_assert_eq(leave[1].start, VADDR);
+	cr_assert_eq(leave[1].end, VADDR + 3);
+	/* je out of the code, and one whose distance is. */
+	code[0x1c] = 0x80;
+	cr_assert_not(ruby_code_leave(code, BYTES, VADDR, 0x10, leave));
+	cr_assert_not(ruby_code_leave(code, 0x1b, VADDR, 0x10, leave));
+}
+
+Test(ruby_code, threads_of_2_7_have_a_key)
+{
+	uint64_t number = 0;
+
+	/* sub $8, %rsp; mov 0x16913e(%rip), %edi; call */
+	SET(0x48, 0x83, 0xec, 0x08, 0x8b, 0x3d, 0x3e, 0x91, 0x16, 0x00, 0xe8, 0, 0, 0, 0);
+	cr_assert(ruby_code_key(code, BYTES, VADDR, &number));
+	cr_assert_eq(number, VADDR + 10 + 0x16913e);
+	cr_assert_not(ruby_code_key(code, 10, VADDR, &number));
+	code[10] = 0x90;
+	cr_assert_not(ruby_code_key(code, BYTES, VADDR, &number));
 }

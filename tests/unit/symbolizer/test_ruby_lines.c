@@ -75,7 +75,7 @@ Test(ruby_lines, every_position_has_the_line_of_the_last_change_up_to_it)
 	for (uint32_t i = 0; i < POSITIONS; i++) {
 		if (is_entry(i))
 			expected = 1000 + i;
-		cr_assert_eq(ruby_lines_find(&memory, info, i, &line), 0);
+		cr_assert_eq(ruby_lines_find(&memory, info, sizeof(entries[0]), i, &line), 0);
 		cr_assert_eq(line, expected, "position %u: %u, not %u", i, line, expected);
 	}
 }
@@ -88,7 +88,7 @@ Test(ruby_lines, code_with_one_line_needs_no_index)
 
 	entries[0].line = 7;
 	memory_allow(&memory, 10, 1 << 20);
-	cr_assert_eq(ruby_lines_find(&memory, info, 99, &line), 0);
+	cr_assert_eq(ruby_lines_find(&memory, info, sizeof(entries[0]), 99, &line), 0);
 	cr_assert_eq(line, 7);
 }
 
@@ -99,17 +99,17 @@ Test(ruby_lines, forged_tables_have_no_line)
 	uint32_t line = 1;
 
 	memory_allow(&memory, 10, 1 << 20);
-	cr_assert_eq(ruby_lines_find(&memory, info, 3, &line), 0);
+	cr_assert_eq(ruby_lines_find(&memory, info, sizeof(entries[0]), 3, &line), 0);
 	cr_assert_eq(line, 0, "no entries");
 	/* An index with more entries than there are. */
 	memset(&ranks, 0xff, sizeof(ranks));
 	info[2] = 2;
 	line = 1;
-	cr_assert_eq(ruby_lines_find(&memory, info, 3, &line), 0);
+	cr_assert_eq(ruby_lines_find(&memory, info, sizeof(entries[0]), 3, &line), 0);
 	cr_assert_eq(line, 0);
 	line = 1;
-	cr_assert_eq(ruby_lines_find(&memory, info, 600, &line), 0);
+	cr_assert_eq(ruby_lines_find(&memory, info, sizeof(entries[0]), 600, &line), 0);
 	cr_assert_eq(line, 0);
 	info[3] = 0;
-	cr_assert_eq(ruby_lines_find(&memory, info, 3, &line), -EFAULT);
+	cr_assert_eq(ruby_lines_find(&memory, info, sizeof(entries[0]), 3, &line), -EFAULT);
 }
