@@ -359,8 +359,8 @@ static inline uint32_t bh_runtime_hash(uint32_t tgid)
 struct bh_worker_control {
 	uint32_t generation; /* a new one: all stacks are sent again */
 	uint32_t reserved;
-	/* Samples that have been taken from the rings and are in batches. It is for the next
-	 * worker. */
+	/* Samples that have been taken from the ring or from the manager, and are in batches or
+	 * wait for names. It is for the next worker. */
 	uint64_t position;
 };
 BH_ASSERT_SIZE(struct bh_worker_control, 16);

@@ -30,6 +30,7 @@ bool late_samples_add(struct late_samples *samples, const void *record, size_t l
 	*samples->end = sample;
 	samples->end = &sample->next;
 	samples->bytes += bytes;
+	samples->count++;
 	return true;
 }
 
@@ -44,6 +45,7 @@ void late_samples_remove_first(struct late_samples *samples)
 
 	samples->first = first->next;
 	samples->bytes -= sizeof(*first) + first->length;
+	samples->count--;
 	free(first);
 }
 

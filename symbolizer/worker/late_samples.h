@@ -13,7 +13,7 @@
 /* A queue. All zeros: empty. */
 struct late_samples {
 	struct late_sample *first, **end;
-	size_t bytes;
+	size_t count, bytes;
 };
 
 /* Adds a copy of a record at the end. Returns false if there is no room or no memory. */

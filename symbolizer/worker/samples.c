@@ -63,7 +63,7 @@ static int thread_get_id(struct worker *worker, const struct bh_sample *header, 
 void samples_set_position(struct worker *worker)
 {
 	if (worker->control)
-		worker->control->position = batch_position(&worker->batch);
+		worker->control->position = batch_position(&worker->batch) + worker->late.count;
 }
 
 bool samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames)

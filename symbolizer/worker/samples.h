@@ -16,8 +16,8 @@ struct worker;
  * definitions, and the sample has to be added again. */
 bool samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames);
 
-/* Stores how many samples are in batches, for the next worker. Called after a sample has been taken
- * from the ring. */
+/* Stores how many samples are in batches or wait for names in this worker, for the next one. Called
+ * after a sample has been taken from the ring or from the manager. */
 void samples_set_position(struct worker *worker);
 
 #endif

@@ -416,11 +416,12 @@ Test(turn, samples_of_the_manager_wait_for_names)
 	for (unsigned int i = 0; i < 3; i++)
 		record.frames[i] = bh_frame_managed(BH_RUNTIME_CPYTHON, i, 0);
 	naming_ns = 20 * NS_PER_MS;
+	worker->control = &control;
 	turn_on_deferred(worker, &record, sizeof(record.header) + 3 * sizeof(record.frames[0]));
 	turn_on_deferred(worker, &plain, sizeof(plain));
 	cr_expect_eq(named, 1);
 	cr_expect_eq(batch_position(&worker->batch), 0);
-	worker->control = &control;
+	cr_expect_eq(control.position, 2, "if this worker ended now, they would be missing");
 	worker->role.state = ROLE_STOPPING;
 	worker->manager_drained = true;
 	turn_on_tick(worker, 0);
@@ -431,6 +432,7 @@ Test(turn, samples_of_the_manager_wait_for_names)
 	cr_expect_eq(named, 3);
 	cr_expect_eq(worker->role.state, ROLE_STOPPED);
 	cr_expect_eq(batch_position(&worker->batch), 2);
+	cr_expect_eq(control.position, 2);
 	worker->control = NULL;
 }
 
