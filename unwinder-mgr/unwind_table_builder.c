@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/cursor.h"
 #include "parse/cfi.h"
+#include "unwinder-mgr/context_start.h"
 #include "unwinder-mgr/go_code.h"
 #include "unwinder-mgr/limits.h"
 #include "unwinder-mgr/rule_compile.h"
@@ -31,6 +32,8 @@ struct build {
 	/* The segment of the last FDE: the next FDE is mostly in the same one. */
 	const struct elf_segment *segment;
 	uint64_t shift; /* from the segment's virtual addresses to file offsets */
+	uint64_t context_starts[CONTEXT_STARTS_MAX];
+	size_t context_start_count;
 	/* The first ranges, which earlier sections made. They are sorted, and what they cover is
 	 * not described again. */
 	size_t covered_count;
@@ -185,12 +188,44 @@ static bool build_on_want(void *context, uint64_t start, uint64_t end)
 			     (uint32_t)(start + build->shift));
 }
 
+/* Returns whether makecontext(3) starts stacks by the function at this virtual address. */
+static bool build_begins_stacks(const struct build *build, uint64_t start)
+{
+	for (size_t i = 0; i < build->context_start_count; i++) {
+		if (build->context_starts[i] == start)
+			return true;
+	}
+	return false;
+}
+
+/* Adds a row for the byte before `start`, if no other function has it: nothing has called from
+ * there. The caller has reserved the memory. */
+static int build_end_before(struct build *build, uint32_t start)
+{
+	static const struct cfi_rule rule = {.ra_kind = CFI_SAVE_UNDEFINED};
+	const struct unwind_range *range = build_current_range(build);
+	struct cfi_row row = {0};
+
+	if (!start || (range && start <= range->end))
+		return 0;
+	int r = build_on_rule(build, &rule, &row.rule);
+	if (!r)
+		r = build_start_function(build, start - 1);
+	if (!r)
+		r = build_append_rows(build, start - 1, &row, 1);
+	if (!r)
+		build_close_range(build, start);
+	return r;
+}
+
 static int build_on_fde(void *context, const struct cfi_fde *fde)
 {
 	struct build *build = context;
 	const uint32_t start = (uint32_t)(fde->start + build->shift);
 
-	int r = build_reserve_rows(build->builder, fde->row_count);
+	int r = build_reserve_rows(build->builder, fde->row_count + 1);
+	if (!r && build_begins_stacks(build, fde->start))
+		r = build_end_before(build, start);
 	if (!r)
 		r = build_start_function(build, start);
 	if (!r)
@@ -442,7 +477,9 @@ static int build_from_image(struct unwind_table_builder *builder, struct rules *
 	build->rules = rules;
 	build->rules_left = rules_most;
 	build->image = image;
-	int r = build_from_eh_frame(build);
+	int r = context_start_find(image, build->context_starts, &build->context_start_count);
+	if (!r)
+		r = build_from_eh_frame(build);
 	if (r < 0 && r != -ENODATA)
 		return r;
 	/* Go's .debug_frame is wrong where the runtime switches stacks. */

@@ -5,9 +5,10 @@
  *
  * How this works. The rows come from three sources, each of which only describes what the sources
  * before it left out: .eh_frame, .debug_frame, and the machine code of functions that neither
- * mentions (uncovered_code.h). A large module has a million rows, and touching fresh memory costs
- * more than computing what is written there. So a row is only four bytes, and rows stay where they
- * were written. What gets sorted is ranges of rows, of which there are a few thousand.
+ * mentions (uncovered_code.h). One row of the C library is from none of them (context_start.h). A
+ * large module has a million rows, and touching fresh memory costs more than computing what is
+ * written there. So a row is only four bytes, and rows stay where they were written. What gets
+ * sorted is ranges of rows, of which there are a few thousand.
  *
  * Example: .eh_frame describes f at file offsets 0x1000 to 0x1010 and g at 0x1010 to 0x1020. Both
  * push the frame pointer with their first instruction, one byte long:

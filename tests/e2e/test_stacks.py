@@ -18,6 +18,13 @@ class Stacks(lib.Case):
     def test_stacks_that_change_all_the_time(self):
         self.check("wander", 70)
 
+    def test_contexts(self):
+        """The stack of a coroutine ends where it begins, and says so."""
+        with lib.Program("contexts") as program:
+            recording = self.record("-p", program.pid)
+        self.assert_stacks(recording, recording.samples, program.expectation)
+        self.assertEqual({reason: count for reason, count in recording.stats["incomplete"].items() if count}, {}, recording.describe())
+
     def test_recursion_28(self):
         self.check("recursion", 28)
 

@@ -4,11 +4,14 @@
  * function, into an array as large as the file; the table must have the same rule everywhere.
  */
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <link.h>
+#include <ucontext.h>
 
 #include "parse/cfi.h"
 #include "tests/support/cfi_rules.h"
 #include "tests/unit/unwinder-mgr/table_lookup.h"
+#include "unwinder-mgr/context_start.h"
 
 enum { BY_CODE = UINT32_MAX }; /* no FDE describes the byte, but the code analysis may (test_uncovered_code) */
 
@@ -154,6 +157,23 @@ static void painting_leave_code(struct painting *painting, const struct elf_imag
 	}
 }
 
+/* Nothing has called what makecontext() starts (context_start.h). */
+static void painting_begin_contexts(struct painting *painting, const struct elf_image *image)
+{
+	static const struct cfi_rule rule = {.ra_kind = CFI_SAVE_UNDEFINED};
+	uint64_t starts[CONTEXT_STARTS_MAX], offset;
+	size_t count;
+	uint32_t id;
+
+	cr_assert_eq(context_start_find(image, starts, &count), 0);
+	for (size_t i = 0; i < count; i++) {
+		if (!elf_image_find_code(image, starts[i]) || !elf_image_vaddr_to_offset(image, starts[i], &offset))
+			continue;
+		cr_assert_eq(cfi_rules_id(&painting->rules, &rule, &id), 0);
+		painting->kinds[offset - 1] = id + 1;
+	}
+}
+
 static void paint(struct painting *painting, const struct elf_source *source)
 {
 	const struct cfi_budget budget = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
@@ -172,6 +192,7 @@ static void paint(struct painting *painting, const struct elf_source *source)
 	painting->image = NULL;
 	painting_fill(painting);
 	painting_leave_code(painting, &image);
+	painting_begin_contexts(painting, &image);
 	elf_window_fini(&window);
 	elf_image_fini(&image);
 }
@@ -235,4 +256,50 @@ Test(tables_of_files, every_byte_of_a_large_program_has_the_described_rule)
 {
 	if (!check_file("/usr/bin/gdb") && !check_file("/usr/bin/cmake"))
 		cr_skip_test("not installed");
+}
+
+static void function_of_context(void)
+{
+}
+
+/* Returns where a function that makecontext() starts would return to. */
+static uint64_t return_address_of_context(void)
+{
+	static uint64_t stack[1024];
+	ucontext_t context;
+
+	cr_assert_eq(getcontext(&context), 0);
+	context.uc_stack = (stack_t){.ss_sp = stack, .ss_size = sizeof(stack)};
+	context.uc_link = NULL;
+	makecontext(&context, function_of_context, 0);
+	return *(const uint64_t *)(uintptr_t)context.uc_mcontext.gregs[REG_RSP];
+}
+
+Test(tables_of_files, nothing_has_called_what_makecontext_starts)
+{
+	const uint64_t address = return_address_of_context();
+	struct unwind_memory memory = memory_with(8);
+	struct unwind_table_builder builder;
+	struct unwind_file file;
+	struct elf_image image;
+	struct table table;
+	uint64_t offset;
+	Dl_info libc;
+
+	cr_assert_neq(dladdr((const void *)(uintptr_t)address, &libc), 0);
+	cr_assert_eq(unwind_file_read(&file, libc.dli_fname), 0);
+	const struct elf_source *source = unwind_file_source(&file);
+	cr_assert_eq(elf_image_init(&image, source), 0);
+	cr_assert(elf_image_vaddr_to_offset(&image, address - (uintptr_t)libc.dli_fbase, &offset));
+	elf_image_fini(&image);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, RULES_MAX, source), 0);
+	cr_assert_eq(table_place(&table, &builder, &memory.slabs), 0);
+	unwind_table_builder_fini(&builder, memory.rules, 0);
+	unwind_memory_publish(&memory, SLOT, MODULE_ID, &table);
+	cr_expect_eq(memory.rules->table[find_rule(&memory, offset - 1)].kind, BH_RULE_END);
+	cr_expect_eq(memory.rules->table[find_rule(&memory, offset)].kind, BH_RULE_SP, "its own rule is as before");
+	cr_expect_neq(memory.rules->table[find_rule(&memory, offset - 2)].kind, BH_RULE_END, "as is that of what is before it");
+	retire_and_check(&memory, &table);
+	unwind_memory_fini(&memory);
+	free(file.data);
 }
