@@ -130,9 +130,9 @@ static __always_inline void finish(struct bpf_perf_event_data *ctx, struct cpu_s
 		unwind_clear_frames(s);
 		end = BH_REASON_COMPLETE;
 	}
+	s->header.reason = end;
 	if (bh_reason_is_temporary(end) && defer(cpu, ctx))
 		return;
-	s->header.reason = end;
 	s->header.user_count = s->frame_count;
 	if (by_runtime && s->runtime.managed_frames)
 		s->header.flags = BH_SAMPLE_MANAGED;

@@ -450,7 +450,8 @@ struct bh_registers {
 };
 
 /* A record in the ring `deferred`: a sample without user frames, and what is needed to unwind the
- * stack later. It ends after `copied` bytes of the stack. */
+ * stack later. The reason of the sample is why it could not be unwound at once. It ends after
+ * `copied` bytes of the stack. */
 struct bh_deferred {
 	struct bh_sample header; /* user_count 0 */
 	struct bh_registers registers;

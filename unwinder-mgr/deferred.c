@@ -85,6 +85,12 @@ static void deferred_await(struct manager *manager, uint64_t frame)
 		module->awaited++;
 }
 
+/* Returns whether a walk ended because the mappings of the process were not known. */
+static bool reason_is_mappings(unsigned int reason)
+{
+	return reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING;
+}
+
 /* Walks the stack and sends it, unless a later try may walk it further. Returns whether it was
  * sent. */
 static bool deferred_try(struct manager *manager, const struct bh_deferred *record,
@@ -94,11 +100,12 @@ static bool deferred_try(struct manager *manager, const struct bh_deferred *reco
 	unsigned int count = 0;
 	unsigned int reason = deferred_walk(manager, record, frames, &count);
 
+	/* The process may have started before the sideband was open, or its records may have been
+	 * lost. The kernel side has seen the whole stack, and this one perhaps not. */
+	if (reason_is_mappings(reason) ||
+	    (reason == BH_REASON_COPY_SHORT && reason_is_mappings(record->header.reason)))
+		processes_rescan(manager, record->header.tgid, clock_monotonic_ns());
 	if (bh_reason_is_temporary(reason) && !last_chance) {
-		/* The process may have started before the sideband was open, or its records may
-		 * have been lost. */
-		if (reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING)
-			processes_rescan(manager, record->header.tgid, clock_monotonic_ns());
 		if (reason == BH_REASON_NO_TABLE && count > 0)
 			deferred_await(manager, frames[count - 1]);
 		return false;

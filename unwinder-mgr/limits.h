@@ -79,6 +79,10 @@ enum {
 	/* ms. The maps of one process are requested again at most this often; if it has more
 	 * mappings than there is room for, every LIMIT_REFUSED_RETRY_MS. */
 	LIMIT_RESCAN_MS = 500,
+	/* ms. The same for this long after sideband records were lost: its maps may have been read
+	 * while it started, and what it has mapped since then may not have been reported. */
+	LIMIT_RESCAN_LOST_MS = 50,
+	LIMIT_LOST_LATELY_MS = 2000,
 	/* ms. All processes are scanned again, after sideband records were lost, at most this
 	 * often, and with pauses of at least this many times what the last scan took. */
 	LIMIT_SCAN_MS = 2000,

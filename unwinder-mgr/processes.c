@@ -469,10 +469,16 @@ static void process_request_maps(struct manager *manager, struct process *proces
 }
 
 /* Returns whether the process's maps have not been requested for some time. */
-static bool process_may_rescan(const struct process *process, uint64_t now_ns)
+static bool process_may_rescan(const struct manager *manager, const struct process *process,
+			       uint64_t now_ns)
 {
-	const uint64_t pause_ms =
-	    process->list && process->list->full ? LIMIT_REFUSED_RETRY_MS : LIMIT_RESCAN_MS;
+	const uint64_t lost_ns = manager->sideband.lost_ns;
+	uint64_t pause_ms = LIMIT_RESCAN_MS;
+
+	if (process->list && process->list->full)
+		pause_ms = LIMIT_REFUSED_RETRY_MS;
+	else if (lost_ns && now_ns - lost_ns < LIMIT_LOST_LATELY_MS * NS_PER_MS)
+		pause_ms = LIMIT_RESCAN_LOST_MS;
 
 	return !process->rescanned_ns || now_ns - process->rescanned_ns >= pause_ms * NS_PER_MS;
 }
@@ -481,7 +487,7 @@ void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns)
 {
 	struct process *process = process_ensure(&manager->processes, tgid);
 
-	if (!process || !process_may_rescan(process, now_ns))
+	if (!process || !process_may_rescan(manager, process, now_ns))
 		return;
 	if (process_follow(manager, process))
 		process_request_maps(manager, process, now_ns);
@@ -520,7 +526,7 @@ static bool process_retry(struct manager *manager, struct process *process, bool
 		return true;
 	}
 	if (process->outdated) {
-		if (!may_follow || !process_may_rescan(process, now_ns) ||
+		if (!may_follow || !process_may_rescan(manager, process, now_ns) ||
 		    !shares_follow(&manager->shares, process->share))
 			return false;
 		process_request_maps(manager, process, now_ns);

@@ -159,7 +159,8 @@ void processes_publish(struct manager *manager);
  * scan did not find. */
 void processes_retry(struct manager *manager, uint64_t now_ns);
 
-/* Requests /proc/TGID/maps from the opener, at most once in LIMIT_RESCAN_MS. */
+/* Requests /proc/TGID/maps from the opener, at most once in LIMIT_RESCAN_MS, or in
+ * LIMIT_RESCAN_LOST_MS if records of the sideband were lost a moment ago. */
 void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns);
 
 /* Frees processes that ended LIMIT_EXIT_GRACE_MS ago. */

@@ -252,6 +252,7 @@ static void on_lost(struct manager *manager, uint64_t now_ns)
 	struct sideband *sideband = &manager->sideband;
 
 	manager->scan_wanted = true;
+	sideband->lost_ns = now_ns;
 	if (sideband->logged_ns && now_ns - sideband->logged_ns < LIMIT_LOST_LOG_MS * NS_PER_MS)
 		return;
 	sideband->logged_ns = now_ns;

@@ -53,6 +53,7 @@ struct sideband {
 	struct sideband_entry *entries;
 	size_t entry_count, entry_capacity;
 	uint64_t lost;	    /* how often records were lost */
+	uint64_t lost_ns;   /* when that was noticed last; 0: never */
 	uint64_t logged_ns; /* when that was last written to the log; 0: never */
 };
 

@@ -79,6 +79,34 @@ Test(deferred, one_user_leaves_room_for_the_stacks_of_others)
 	cr_expect_leq(manager.deferred.bytes, LIMIT_DEFERRED_BYTES);
 }
 
+/* The end of the stack, whose mapping the kernel side has not found, may not be in the copy. */
+Test(deferred, mappings_that_only_the_kernel_side_has_missed_are_requested)
+{
+	enum {
+		VSYSCALL_TIME = -0xa00000 + 0x400, /* a return address is on its stack */
+		STACK = 0x10000
+	};
+	const struct module_key key = {.device_major = 8, .device_minor = 1, .inode = 1};
+	const struct mapping mapping = {.start = 0x1000, .end = 0x2000};
+
+	manager_add_slab();
+	processes_exec(&manager, 100, "program", 1);
+	processes_map(&manager, 100, &mapping, &key, "/tmp/file");
+	record.header.process_start_ns = 1;
+	record.header.time_ns = 2;
+	record.registers.rip = (uint64_t)(int64_t)VSYSCALL_TIME;
+	record.registers.gpr[BH_REG_RSP] = STACK + BH_STACK_COPY_BYTES;
+	record.stack_start = STACK;
+	record.header.reason = BH_REASON_NO_TABLE;
+	cr_expect_eq(defer_stacks(100, 1), 0, "it is sent: waiting does not make the copy longer");
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 0);
+	record.header.reason = BH_REASON_NO_MAPPING;
+	cr_expect_eq(defer_stacks(100, 1), 0);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 1);
+	process_files_on_answer(&manager, &(struct msg_file){.cookie = manager.modules.last_id},
+				-1);
+}
+
 Test(deferred, stacks_are_counted_for_the_module_whose_table_they_wait_for)
 {
 	const struct module_key key = {.device_major = 8, .device_minor = 1, .inode = 1},

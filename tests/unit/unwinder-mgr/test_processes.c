@@ -107,6 +107,25 @@ Test(processes, a_list_that_was_requested_after_the_exit_is_of_a_new_process)
 	cr_expect_eq(mappings_of(PARENT), 2);
 }
 
+/* They may have been read while the process started, and what it has mapped since is not known. */
+Test(processes, maps_are_requested_again_sooner_after_events_were_lost)
+{
+	const uint64_t lost_ns = NS_PER_S, again_ns = LIMIT_RESCAN_LOST_MS * NS_PER_MS;
+
+	manager.sideband.lost_ns = lost_ns;
+	processes_rescan(&manager, PARENT, lost_ns);
+	processes_rescan(&manager, PARENT, lost_ns + again_ns - 1);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 1);
+	processes_rescan(&manager, PARENT, lost_ns + again_ns);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 2);
+	const uint64_t later_ns = lost_ns + LIMIT_LOST_LATELY_MS * NS_PER_MS;
+	processes_rescan(&manager, PARENT, later_ns);
+	processes_rescan(&manager, PARENT, later_ns + again_ns);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 3);
+	processes_rescan(&manager, PARENT, later_ns + LIMIT_RESCAN_MS * NS_PER_MS);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 4);
+}
+
 /* There are no slabs here, so that lists cannot be published. */
 Test(processes, a_process_that_has_ended_does_not_wait_for_a_slab)
 {
