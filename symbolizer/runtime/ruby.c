@@ -6,9 +6,9 @@
  * How this works: each thread keeps the address of its execution context in thread-local storage.
  * If Ruby is a library, the dynamic linker has numbered the modules that have such storage, and has
  * written the number of this one where Ruby's code expects it. So that is read, and the walker
- * finds the storage of its thread by it. In 2.7 it is a key of pthread_getspecific(3) whose number
- * is read. The garbage collector's flags are where the virtual
- * machine says that they are, once it has been created.
+ * finds the storage of its thread by it. In 2.7 there is a key of pthread_getspecific(3) instead,
+ * whose number is read. The garbage collector's flags are where the virtual machine says that they
+ * are, once it has been created.
  *
  * YJIT reserves memory without a file for the code that it compiles, and makes it executable page
  * by page. From the first executable area on, the largest possible size is taken for a reservation.
