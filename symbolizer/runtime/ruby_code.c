@@ -123,12 +123,38 @@ bool ruby_code_collector(const uint8_t *code, size_t length, uint64_t vaddr,
 	return true;
 }
 
+/* Returns the length of test %REGISTER, %REGISTER; je at `i`, and where that leads to; 0: there is
+ * something else. */
+static size_t branch_at(const uint8_t *code, size_t length, size_t i, size_t *target)
+{
+	const uint8_t *at = code + i;
+
+	if (i + 8 > length || at[0] != 0x85 || at[1] >> 6 != 3 || (at[1] >> 3 & 7) != (at[1] & 7))
+		return 0;
+	if (at[2] == 0x74) {
+		*target = i + 4 + (size_t)(int8_t)at[3];
+		return 4;
+	}
+	*target = i + 8 + (size_t)cursor_displacement(at + 4);
+	return at[2] == 0x0f && at[3] == 0x84 ? 8 : 0;
+}
+
+/* Returns whether a ret is at `i`, after a pop of a register or an addition to %rsp. Otherwise the
+ * byte may be a part of something else. */
+static bool is_return(const uint8_t *code, size_t start, size_t i)
+{
+	static const uint8_t add_8[] = {0x48, 0x83, 0xc4}, add_32[] = {0x48, 0x81, 0xc4};
+	const size_t before = i - start;
+
+	return code[i] == 0xc3 && ((before >= 1 && code[i - 1] >= 0x58 && code[i - 1] <= 0x5f) ||
+				   (before >= 4 && !memcmp(code + i - 4, add_8, sizeof(add_8))) ||
+				   (before >= 7 && !memcmp(code + i - 7, add_32, sizeof(add_32))));
+}
+
 bool ruby_code_leave(const uint8_t *code, size_t length, uint64_t vaddr, size_t call,
 		     struct function_range leave[static RUBY_LEAVE_PARTS])
 {
-	/* test %eax, %eax; je: whether there was an exception. The distance follows. */
-	static const uint8_t branch[] = {0x85, 0xc0, 0x0f, 0x84};
-	size_t at = call + CALL_BYTES, part = 0;
+	size_t at = call + CALL_BYTES, part = 0, target;
 
 	if (at + CALL_BYTES > length)
 		return false;
@@ -137,15 +163,16 @@ bool ruby_code_leave(const uint8_t *code, size_t length, uint64_t vaddr, size_t 
 	else if (code[at] == 0xeb)
 		at += 2 + (size_t)(int8_t)code[at + 1];
 	for (size_t i = at; i < length && i - at < LEAVE_BYTES_MAX; i++) {
-		if (!part && i + 8 <= length && !memcmp(code + i, branch, sizeof(branch))) {
-			leave[part++] = (struct function_range){vaddr + at, vaddr + i + 8};
-			at = i + 8 + (size_t)cursor_displacement(code + i + 4);
-			i = at;
+		/* Whether there was an exception. */
+		const size_t branch = part ? 0 : branch_at(code, length, i, &target);
+
+		if (branch) {
+			leave[part++] = (struct function_range){vaddr + at, vaddr + i + branch};
+			at = i = target;
 			if (at >= length)
 				return false;
 		}
-		/* pop of a register, and ret */
-		if (i > at && code[i] == 0xc3 && code[i - 1] >= 0x58 && code[i - 1] <= 0x5f) {
+		if (is_return(code, at, i)) {
 			leave[part] = (struct function_range){vaddr + at, vaddr + i + 1};
 			return true;
 		}

@@ -123,10 +123,25 @@ Test(ruby_code, the_end_of_rb_vm_exec_may_be_before_the_call)
 	cr_assert_eq(leave[0].end, VADDR + 0x1d);
 	cr_assert_eq(leave[1].start, VADDR);
 	cr_assert_eq(leave[1].end, VADDR + 3);
-	/* je out of the code, and one whose distance is. */
-	code[0x1c] = 0x80;
-	cr_assert_not(ruby_code_leave(code, BYTES, VADDR, 0x10, leave));
-	cr_assert_not(ruby_code_leave(code, 0x1b, VADDR, 0x10, leave));
+	/* 3.4: call; jmp 0x20. At 0x20, test %esi, %esi; je 0x30. At 0x30, add $0x118, %rsp; ret */
+	SET(0xe8, 0, 0, 0, 0, 0xe9, 0x16, 0, 0, 0);
+	memcpy(code + 0x20, ((const uint8_t[]){0x85, 0xf6, 0x74, 0x0c}), 4);
+	memcpy(code + 0x30, ((const uint8_t[]){0x48, 0x81, 0xc4, 0x18, 0x01, 0, 0, 0xc3}), 8);
+	cr_assert(ruby_code_leave(code, BYTES, VADDR, 0, leave));
+	cr_assert_eq(leave[0].start, VADDR + 0x20);
+	cr_assert_eq(leave[0].end, VADDR + 0x24);
+	cr_assert_eq(leave[1].start, VADDR + 0x30);
+	cr_assert_eq(leave[1].end, VADDR + 0x38);
+}
+
+Test(ruby_code, a_branch_out_of_the_code_is_no_end_of_rb_vm_exec)
+{
+	struct function_range leave[RUBY_LEAVE_PARTS] = {0};
+
+	SET(0xe8, 0, 0, 0, 0, 0x85, 0xc0, 0x0f, 0x84, 0xe3, 0xff, 0xff, 0x80, 0x5b, 0xc3);
+	cr_assert_not(ruby_code_leave(code, BYTES, VADDR, 0, leave));
+	/* It is cut. */
+	cr_assert_not(ruby_code_leave(code, 12, VADDR, 0, leave));
 }
 
 Test(ruby_code, threads_of_2_7_have_a_key)
