@@ -202,11 +202,16 @@ static struct build_lane *find_idle(struct table_builds *builds)
 	return NULL;
 }
 
-/* Returns whether more stacks wait for a module than for another one, for each byte of the file. */
-static bool is_awaited_more(const struct module *module, const struct module *other)
+/* Returns whether more stacks wait for a module than for another one, for each byte of the file; or
+ * if there is no difference, whether its file is smaller. */
+static bool comes_before(const struct module *module, const struct module *other)
 {
-	return (double)module->awaited * (double)(other->file.st_size + 1) >
-	       (double)other->awaited * (double)(module->file.st_size + 1);
+	const double awaited = (double)module->awaited * (double)(other->file.st_size + 1);
+	const double other_awaited = (double)other->awaited * (double)(module->file.st_size + 1);
+
+	if (awaited != other_awaited)
+		return awaited > other_awaited;
+	return module->file.st_size < other->file.st_size;
 }
 
 /* Takes the next module out of the queue: of the user of the first one for whom nothing is being
@@ -217,7 +222,7 @@ static struct module *take_next(struct table_builds *builds)
 	struct module **next = NULL;
 
 	for (struct module **link = &builds->first; *link; link = &(*link)->next_build) {
-		if (next ? (*link)->share == (*next)->share && is_awaited_more(*link, *next)
+		if (next ? (*link)->share == (*next)->share && comes_before(*link, *next)
 			 : !is_being_built_for(builds, (*link)->share))
 			next = link;
 		if (next == link && now - (*link)->queued_ns > PASSED_OVER_MS * NS_PER_MS)

@@ -15,9 +15,10 @@
  * another user, and ended when it has had nothing to do for a time.
  *
  * Modules wait in the order in which they came, but among those of one user the first is that for
- * which most stacks wait (deferred.h), for each byte of its file. So what runs now does not wait
- * for what may never run, nor a small program that has just started for large ones. Nobody is
- * passed over for longer than two seconds. When the turn of a file comes whose user has used up the
+ * which most stacks wait (deferred.h), for each byte of its file, and among equal ones that with
+ * the smallest file. So what runs now does not wait for what may never run, nor a small program for
+ * large ones, and when a recording begins, most programs have their tables. Nobody is passed over
+ * for longer than two seconds. When the turn of a file comes whose user has used up the
  * time for building (shares.h), its table is refused.
  *
  * Example: libc (5) and libssl (6), both of root, were opened. 5 is sent to the first helper, 6

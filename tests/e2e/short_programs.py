@@ -15,8 +15,7 @@ FREQ = 499
 # Names depend on when the roles run. So the shares are only judged if other processes used less than this share of the CPUs.
 OTHERS_MAX = 0.1
 # Messages of `bulkhead record`.
-FILES_LATE = "the files of some programs are not read yet"
-LATE = ("the language runtimes of some processes are not found yet", FILES_LATE)
+LATE = ("the language runtimes of some processes are not found yet", "the files of some programs are not read yet")
 
 
 class OtherLoad:

@@ -4,17 +4,11 @@ import collections
 import unittest
 
 import lib
-import short_programs
 
 CHILD_MS = 30  # that each child of vforks runs, thus at most as many samples, at 997 Hz
 
 
 class Stacks(lib.Case):
-    def record(self, *args, **kwargs):
-        """A recording that has begun when all files were read. Before that, a stack that is larger than the copy that is made of it is cut."""
-        recording = super().record(*args, **kwargs)
-        return super().record(*args, **kwargs) if short_programs.FILES_LATE in recording.stderr else recording
-
     def check(self, name, *args, least_share=0.995, **kwargs):
         with lib.Program(name, *args, **kwargs) as program:
             recording = self.record("-p", program.pid)

@@ -288,11 +288,13 @@ Test(table_builds, files_for_which_stacks_wait_come_first)
 	cr_expect_eq(next_module(), old, "it was passed over for long enough");
 	cr_expect_eq(next_module(), small);
 	cr_expect_eq(next_module(), large);
-	const struct module *added = announce_endless(16, 0);
+	const struct module *unused_large = announce_endless(16, 100000);
+	const struct module *added = announce_endless(17, 0);
 
 	cr_expect_eq(next_module(), unused, "in their order");
 	cr_expect_eq(next_module(), other);
-	cr_expect_eq(next_module(), added);
+	cr_expect_eq(next_module(), added, "small ones first");
+	cr_expect_eq(next_module(), unused_large);
 	cr_expect_null(next_module());
 }
 
