@@ -29,6 +29,7 @@
  * loop or in rb_vm_exec, after a call (ruby_leave_compiled()). Compiled code writes the
  * pc to its frame only before it calls something that may need it. So the pc of the innermost frame
  * may be an old one, or even that of other code: the code and its method are always read then.
+ * ZJIT does the same, but its frames do not say that they are of compiled code (jit_return).
  *
  * While objects are collected, a frame says so. It comes before those of Ruby code, and after the
  * native ones of the collector.
@@ -72,7 +73,7 @@ static __always_inline int ruby_find_code(struct unwind_state *s, UNWIND_ENV env
 	struct ruby_state *p = ruby_state(s);
 	struct method_cache *cache = env_method_cache(env);
 
-	if (p->innermost && p->jit) {
+	if (p->innermost && (p->jit || p->compiled)) {
 		if (!RUNTIME_CALL(ruby, identify, s, env, b))
 			return 0;
 		if (p->pc - p->start > p->bytes)
@@ -116,7 +117,8 @@ static __always_inline int ruby_push_code(struct unwind_state *s, UNWIND_ENV env
 					  const struct ruby_block *b)
 {
 	struct ruby_state *p = ruby_state(s);
-	const int may_be_new = p->may_be_new && (p->flags & RUBY_FLAG_FINISH) && !p->jit;
+	const int may_be_new =
+	    p->may_be_new && (p->flags & RUBY_FLAG_FINISH) && !p->jit && !p->compiled;
 	uint64_t words[2];
 
 	p->may_be_new = 0;
@@ -284,6 +286,7 @@ static __always_inline int ruby_start(struct unwind_state *s, UNWIND_ENV env,
 
 	p->started = 1;
 	p->innermost = 1;
+	p->compiled = 0;
 	const uint64_t at = ruby_context(env, b);
 
 	if (env_read(env, context, sizeof(context), at))
@@ -364,7 +367,7 @@ static __always_inline int ruby_take(struct unwind_state *s, UNWIND_ENV env,
 				return end;
 			continue;
 		}
-		if (p->code && (p->pc || p->jit)) {
+		if (p->code && (p->pc || p->jit || p->compiled)) {
 			end = RUNTIME_CALL(ruby, push_code, s, env, b);
 			if (end)
 				return end;
@@ -438,6 +441,7 @@ static __always_inline int ruby_leave_compiled(struct unwind_state *s, UNWIND_EN
 	/* With --yjit-perf, compiled code has a frame pointer. */
 	if (s->fp == p->at - 16)
 		s->fp = p->before;
+	p->compiled = 1;
 	s->pc = p->return_address;
 	s->sp = p->at;
 	s->registers_known = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * CRuby 2.7, 3.1, 3.3 and 3.4, with and without YJIT: what the walker and the symbolizer share. All
- * offsets are in bytes. They are offsets of fields in the structures of vm_core.h, method.h and
- * internal/imemo.h. Those below are the same in these versions on machines with 64-bit pointers;
- * symbolizer/runtime/ruby_file.c has the table of the others.
+ * CRuby 2.7, 3.1, 3.3, 3.4 and 4.0, with and without YJIT and ZJIT: what the walker and the
+ * symbolizer share. All offsets are in bytes. They are offsets of fields in the structures of
+ * vm_core.h, method.h and internal/imemo.h. Those below are the same in these versions on machines
+ * with 64-bit pointers; symbolizer/runtime/ruby_file.c has the table of the others.
  */
 #ifndef BPF_RUNTIME_RUBY_H
 #define BPF_RUNTIME_RUBY_H
@@ -130,7 +130,7 @@ struct ruby_block {
 	uint32_t lines;	     /* rb_iseq_constant_body.insns_info */
 	uint32_t last_operator; /* the last id that has no type */
 	/* Of a frame: where compiled code goes on when it is left, 0 if the interpreter has pushed
-	 * it. 0: there is no YJIT. */
+	 * it. 0: there is no compiler. */
 	uint32_t jit_return;
 	/* The code of the loop and of rb_vm_exec, with the parts that the compiler has split off.
 	 * Empty parts have zeros. */

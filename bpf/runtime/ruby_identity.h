@@ -25,6 +25,7 @@ struct ruby_state {
 	uint64_t environment_start, goes_on; /* of the copy of environments */
 	/* These are not. */
 	uint64_t innermost;  /* no frame was pushed yet */
+	uint64_t compiled;   /* compiled code was left before the first frame */
 	uint64_t stack, end; /* of the VM stack */
 	union {
 		struct {

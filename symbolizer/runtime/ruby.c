@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRuby 2.7, 3.1, 3.3 and 3.4: attaches to a process. It fills in the block that the walker
+ * CRuby 2.7, 3.1, 3.3, 3.4 and 4.0: attaches to a process. It fills in the block that the walker
  * (bpf/runtime/ruby.bpf.c) reads.
  *
  * How this works: each thread keeps the address of its execution context in thread-local storage.
@@ -10,9 +10,10 @@
  * whose number is read. The garbage collector's flags are where the virtual machine says that they
  * are, once it has been created.
  *
- * YJIT reserves memory without a file for the code that it compiles, and makes it executable page
- * by page. From the first executable area on, the largest possible size is taken for a reservation.
- * Other code may be there, too; in that the walker finds no return address of Ruby.
+ * YJIT and ZJIT reserve memory without a file for the code that they compile, and make it
+ * executable page by page. From the first executable area on, the largest possible size is taken
+ * for a reservation. Other code may be there, too; in that the walker finds no return address of
+ * Ruby.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,8 +32,9 @@ enum {
 	/* A process has some ten modules with thread-local storage. */
 	MODULES_MAX = 4096,
 	OFFSET_MAX = 1 << 24,
-	/* Of code that YJIT has compiled: the default of --yjit-mem-size in 3.4. In 3.3 that of
-	 * --yjit-exec-mem-size is 48 MiB. 3.1 makes all of its 256 MiB executable at once. */
+	/* Of compiled code: the default of --yjit-mem-size in 3.4, and of --zjit-mem-size in 4.0.
+	 * In 3.3 that of --yjit-exec-mem-size is 48 MiB. 3.1 makes all of its 256 MiB executable at
+	 * once. */
 	COMPILED_BYTES = 128 << 20,
 };
 

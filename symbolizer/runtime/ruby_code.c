@@ -12,9 +12,11 @@
  *   passes to pthread_getspecific().
  * - rb_during_gc() returns a bit of the flags of the collector.
  * - rb_id2str(), or the function that it jumps to, compares with the last id
- *   (global_symbols.last_id). The table of names is 16 bytes after that (symbol.h, rb_symbols_t).
- * - The loop over instructions is the function with most indirect jumps: one at the end of the code
- *   of most instructions. rb_vm_exec is the function that calls it.
+ *   (global_symbols.last_id; in 4.0 with the one after that, which it loads first). The table of
+ *   names is 16 bytes after that (symbol.h, rb_symbols_t).
+ * - The loop over instructions has an indirect jump at the end of the code of most instructions, so
+ *   it is among the functions with most of them in a block of code. rb_vm_exec is the only function
+ *   that calls it.
  *
  * Example: Debian's libruby 3.3.8 has 129 indirect jumps in 0x278fd0 - 0x27df8f, and the calls of
  * that function are in 0x27dfa0 - 0x27e1f5.
@@ -27,16 +29,20 @@
 
 #include "common/cleanup.h"
 #include "common/cursor.h"
+#include "common/slices.h"
 #include "symbolizer/runtime/limits.h"
 
 enum {
 	START_BYTES = 128,  /* of a function: enough for what is looked for */
 	BLOCK_BYTES = 4096, /* in which indirect jumps are counted */
 	LOOP_BYTES_MIN = 8192,
+	LOOP_BYTES_MAX = 1 << 18,
 	LOOP_JUMPS_MIN = 64, /* 3.1 has 124, and the matcher of regular expressions 48 */
+	LOOP_BLOCKS = 32,    /* at most; in 4.0 the parser has fewer jumps, but in fewer blocks */
 	EXEC_BYTES_MAX = 16384,
 	CALL_BYTES = 5,
 	LEAVE_BYTES_MAX = 256,
+	IDS_BYTES = 256, /* of a function: enough for the comparison with the last id */
 	IDS_OFFSET = 16, /* in rb_symbols_t, from last_id */
 };
 
@@ -180,13 +186,25 @@ bool ruby_code_leave(const uint8_t *code, size_t length, uint64_t vaddr, size_t 
 	return false;
 }
 
-/* Finds the table of names in code that compares with the last id. Returns whether it was found. */
-static bool find_ids_in(const uint8_t bytes[static START_BYTES], uint64_t vaddr, uint64_t *ids)
+/* Returns whether there is mov last_id(%rip), %register; cmp %register, %register. */
+static bool is_load_of_id(const uint8_t *code)
 {
-	for (size_t i = 0; i + 6 <= START_BYTES; i++) {
+	const uint8_t reg = code[1] >> 3 & 7;
+
+	return code[0] == 0x8b && (code[1] & 0xc7) == 0x05 &&
+	       ((code[6] == 0x39 && code[7] >> 6 == 3 && (code[7] >> 3 & 7) == reg) ||
+		(code[6] == 0x3b && code[7] >> 6 == 3 && (code[7] & 7) == reg));
+}
+
+bool ruby_code_ids(const uint8_t *code, size_t length, uint64_t vaddr, uint64_t *ids)
+{
+	for (size_t i = 0; i + 8 <= length; i++) {
 		/* cmp %edi, last_id(%rip); or the other way round */
-		if ((bytes[i] == 0x39 || bytes[i] == 0x3b) && bytes[i + 1] == 0x3d) {
-			*ids = vaddr + i + 6 + cursor_displacement(bytes + i + 2) + IDS_OFFSET;
+		const bool is_compared =
+		    (code[i] == 0x39 || code[i] == 0x3b) && code[i + 1] == 0x3d;
+
+		if (is_compared || is_load_of_id(code + i)) {
+			*ids = vaddr + i + 6 + cursor_displacement(code + i + 2) + IDS_OFFSET;
 			return true;
 		}
 	}
@@ -197,20 +215,21 @@ static bool find_ids_in(const uint8_t bytes[static START_BYTES], uint64_t vaddr,
 static bool find_ids(const struct runtime_file *file, struct ruby_code *code)
 {
 	struct runtime_symbol symbol;
-	uint8_t bytes[START_BYTES];
+	uint8_t bytes[IDS_BYTES];
 
 	if (runtime_file_exported(file, "rb_id2str", &symbol) < 0 ||
 	    runtime_file_read(file, symbol.vaddr, bytes, sizeof(bytes)) < 0)
 		return false;
-	if (find_ids_in(bytes, symbol.vaddr, &code->ids))
+	const size_t length = symbol.size < sizeof(bytes) ? symbol.size : sizeof(bytes);
+	if (ruby_code_ids(bytes, length, symbol.vaddr, &code->ids))
 		return true;
 	uint64_t target = 0;
-	for (size_t i = 0; i + CALL_BYTES <= symbol.size && i + CALL_BYTES <= sizeof(bytes); i++) {
+	for (size_t i = 0; i + CALL_BYTES <= length; i++) {
 		if (bytes[i] == 0xe9)
 			target = symbol.vaddr + i + CALL_BYTES + cursor_displacement(bytes + i + 1);
 	}
 	return target && runtime_file_read(file, target, bytes, sizeof(bytes)) == 0 &&
-	       find_ids_in(bytes, target, &code->ids);
+	       ruby_code_ids(bytes, sizeof(bytes), target, &code->ids);
 }
 
 /* Executable bytes of the file. */
@@ -258,34 +277,12 @@ static unsigned int count_jumps(const struct text *text, size_t start, size_t en
 	return count;
 }
 
-static bool find_loop(const struct runtime_file *file, const struct function_ranges *ranges,
-		      const struct text *text, struct ruby_code *code)
-{
-	size_t best = 0;
-	unsigned int most = 0;
-
-	for (size_t i = 0; i + BLOCK_BYTES <= text->length; i += BLOCK_BYTES) {
-		const unsigned int count = count_jumps(text, i, i + BLOCK_BYTES);
-
-		if (count > most) {
-			most = count;
-			best = i;
-		}
-	}
-	if (!function_ranges_find(ranges, &file->image.source, text->vaddr + best + BLOCK_BYTES / 2,
-				  &code->loop))
-		return false;
-	const uint64_t bytes = code->loop.end - code->loop.start;
-	const uint64_t start = code->loop.start - text->vaddr;
-
-	return bytes >= LOOP_BYTES_MIN && start < text->length && bytes <= text->length - start &&
-	       count_jumps(text, start, start + bytes) >= LOOP_JUMPS_MIN;
-}
-
 /* Returns the offset of the first call of the loop from `start` on, or the length. */
 static size_t find_call(const struct text *text, const struct ruby_code *code, size_t start)
 {
 	for (size_t i = start; i + CALL_BYTES <= text->length; i++) {
+		if (i % BLOCK_BYTES == 0)
+			slices_pause_when_due();
 		if (text->bytes[i] == 0xe8 &&
 		    text->vaddr + i + CALL_BYTES + cursor_displacement(text->bytes + i + 1) ==
 			code->loop.start)
@@ -316,6 +313,58 @@ static bool find_exec(const struct runtime_file *file, const struct function_ran
 			code->leave[i] = leave[i];
 	}
 	return true;
+}
+
+/* Returns whether the function may be the loop. */
+static bool is_loop(const struct text *text, const struct function_range *range)
+{
+	const uint64_t bytes = range->end - range->start, start = range->start - text->vaddr;
+
+	return bytes >= LOOP_BYTES_MIN && bytes <= LOOP_BYTES_MAX && start < text->length &&
+	       bytes <= text->length - start &&
+	       count_jumps(text, start, start + bytes) >= LOOP_JUMPS_MIN;
+}
+
+/* Finds the loop and the function that calls it, by the blocks with most indirect jumps. `counts`
+ * are those of all blocks, and are changed. */
+static bool find_loop_in(const struct runtime_file *file, const struct function_ranges *ranges,
+			 const struct text *text, uint16_t *counts, struct ruby_code *code)
+{
+	const size_t blocks = text->length / BLOCK_BYTES;
+	struct function_range refused = {0};
+
+	for (int turn = 0; turn < LOOP_BLOCKS; turn++) {
+		size_t best = 0;
+
+		for (size_t i = 0; i < blocks; i++) {
+			if (counts[i] > counts[best])
+				best = i;
+		}
+		const uint64_t vaddr = text->vaddr + best * BLOCK_BYTES + BLOCK_BYTES / 2;
+		if (!counts[best])
+			return false;
+		counts[best] = 0;
+		if (vaddr - refused.start < refused.end - refused.start ||
+		    !function_ranges_find(ranges, &file->image.source, vaddr, &code->loop))
+			continue;
+		if (is_loop(text, &code->loop) && find_exec(file, ranges, text, code))
+			return true;
+		refused = code->loop;
+	}
+	return false;
+}
+
+static bool find_loop(const struct runtime_file *file, const struct function_ranges *ranges,
+		      const struct text *text, struct ruby_code *code)
+{
+	const size_t blocks = text->length / BLOCK_BYTES;
+	_cleanup_free_ uint16_t *counts = calloc(blocks + 1, sizeof(*counts));
+
+	for (size_t i = 0; counts && i < blocks; i++) {
+		slices_pause_when_due();
+		counts[i] = (uint16_t)count_jumps(text, i * BLOCK_BYTES, (i + 1) * BLOCK_BYTES);
+	}
+	return counts && find_loop_in(file, ranges, text, counts, code);
 }
 
 /* Finds the part of a function that the compiler split off. */
@@ -369,8 +418,7 @@ int ruby_code_find(const struct runtime_file *file, struct ruby_code *code)
 	int r = function_ranges_init(&ranges, &file->image, RUBY_RANGES_BYTES_MAX);
 	if (r < 0)
 		return r;
-	if (text_read(file, &text) && find_loop(file, &ranges, &text, code))
-		found = find_exec(file, &ranges, &text, code);
+	found = text_read(file, &text) && find_loop(file, &ranges, &text, code);
 	if (found) {
 		find_unlikely(file, &text, &code->loop, &code->loop_unlikely);
 		find_unlikely(file, &text, &code->exec, &code->exec_unlikely);

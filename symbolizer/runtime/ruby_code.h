@@ -53,6 +53,8 @@ bool ruby_code_context(const uint8_t *code, size_t length, uint64_t vaddr,
 bool ruby_code_key(const uint8_t *code, size_t length, uint64_t vaddr, uint64_t *number);
 bool ruby_code_collector(const uint8_t *code, size_t length, uint64_t vaddr,
 			 struct ruby_collector *collector);
+/* Finds the table of names in code that compares with the last id. */
+bool ruby_code_ids(const uint8_t *code, size_t length, uint64_t vaddr, uint64_t *ids);
 /* Finds the end of a function that starts after the call at `call`, an offset in `code`. */
 bool ruby_code_leave(const uint8_t *code, size_t length, uint64_t vaddr, size_t call,
 		     struct function_range leave[static RUBY_LEAVE_PARTS]);

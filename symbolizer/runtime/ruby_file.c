@@ -16,10 +16,11 @@
 #include "symbolizer/runtime/recognise.h"
 
 /*
- * The offsets on x86-64, from the debug information of builds of Debian's sources, 3.1.2 and 3.3.8;
- * those of 2.7 from a program with the headers of Debian's sources, 2.7.4; those of 3.4 from its
- * sources and machine code (the status of a thread: rb_thread_wakeup_alive()) (vm_core.h,
- * internal/class.h, rstring.h), and the machine code of rb_id2str().
+ * The offsets on x86-64, from the debug information of builds of Debian's sources, 3.1.2 and 3.3.8,
+ * and of Ruby's own, 4.0.0; those of 2.7 from a program with the headers of Debian's
+ * sources, 2.7.4; those of 3.4 from its sources and machine code (the status of a thread:
+ * rb_thread_wakeup_alive()) (vm_core.h, internal/class.h, rstring.h), and the machine code of
+ * rb_id2str().
  */
 /* clang-format off */
 static const struct ruby_offsets known_offsets[] = {
@@ -33,6 +34,9 @@ static const struct ruby_offsets known_offsets[] = {
     {.version = 304, .frame_bytes = 56, .jit_return = 48, .text = 24, .thread_status = 240, .context_thread = 48,
      .lines = 112, .line_bytes = 12, .last_operator = 170, .parent = 160, .singleton = 1 << 13,
      .class_word = 24, .class_path = 152, .class_has_path = 149, .class_object = 128},
+    {.version = 400, .frame_bytes = 56, .jit_return = 48, .text = 24, .thread_status = 248, .context_thread = 48,
+     .lines = 112, .line_bytes = 12, .last_operator = 171, .parent = 168, .singleton = 1 << 13,
+     .class_word = 48, .class_path = 152, .class_has_path = 149, .class_object = 136},
 };
 /* clang-format on */
 

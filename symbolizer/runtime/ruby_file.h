@@ -16,7 +16,7 @@ struct ruby_offsets {
 	uint16_t thread_status;	 /* rb_thread_t: the int with the bits `status` */
 	uint16_t lines;		 /* rb_iseq_constant_body.insns_info */
 	uint16_t line_bytes;	 /* struct iseq_insn_info_entry */
-	uint16_t jit_return;	 /* rb_control_frame_t.jit_return; 0: there is no YJIT */
+	uint16_t jit_return;	 /* rb_control_frame_t.jit_return; 0: there is no compiler */
 	uint16_t context_thread; /* rb_execution_context_t.thread_ptr */
 	uint16_t thread_context; /* rb_thread_t.ec, if threads have a key */
 	/* rb_iseq_constant_body.parent_iseq, if an evaluated text has no label of its own; 0: it

@@ -16,11 +16,13 @@ import short_programs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.path.join(HERE, "ruby/known_chain.rb")
-VERSIONS = ["2.7", "3.1", "3.3", "3.4"]  # those that are supported
+VERSIONS = ["2.7", "3.1", "3.3", "3.4", "4.0"]  # those that are supported
 OLDER = ("2.7", "3.1", "3.3")  # code that handles an exception is a frame of its own in backtraces
+WITHOUT_NEW = ("4.0",)  # an instruction makes objects, without a frame of Class#new
 LEAST_SHARE = 0.99
 SECONDS = 5
-YJIT = ("--yjit", "--yjit-call-threshold=2")
+# {compiler: options}
+COMPILERS = {"YJIT": ("--yjit", "--yjit-call-threshold=2"), "ZJIT": ("--zjit", "--zjit-call-threshold=2")}
 LEAVES = os.path.join(HERE, "ruby/compiled_leaves.rb")
 LEAF_LINES = {"Object#one": range(6, 14), "Object#two": range(15, 23)}
 LEAF_CALLERS = ["Object#both", "block in <main>", "Integer#times", "<main>"]
@@ -127,9 +129,9 @@ def version_of(ruby):
     return None
 
 
-def has_yjit(ruby):
-    """Whether YJIT is a part of it."""
-    said = subprocess.run([ruby, *YJIT, "-e", "print RubyVM::YJIT.enabled?"], capture_output=True, text=True, timeout=lib.PATIENCE, check=False).stdout
+def has_compiler(ruby, name):
+    """Whether this compiler is a part of it."""
+    said = subprocess.run([ruby, *COMPILERS[name], "-e", f"print RubyVM::{name}.enabled?"], capture_output=True, text=True, timeout=lib.PATIENCE, check=False).stdout
     return said == "true"
 
 
@@ -208,6 +210,7 @@ class Ruby(lib.Case):
 
     def check(self, ruby, options=()):
         chains, recording = self.record_parts(ruby, options)
+        is_new = self.rubies[ruby] in WITHOUT_NEW
         counts, wrong, through, unqualified = collections.Counter(), collections.Counter(), collections.Counter(), collections.Counter()
         for sample in otlp_decode.read(recording.path("out.otlp")):
             frames, native = ruby_frames(sample)
@@ -225,7 +228,8 @@ class Ruby(lib.Case):
                 wrong[str(frames[:8])] += count
                 continue
             names = [name for name, _, _ in frames]
-            if part in QUALIFIED and names[:len(QUALIFIED[part])] != QUALIFIED[part]:
+            qualified = [name for name in QUALIFIED.get(part, []) if not (is_new and name == "Class#new")]
+            if names[:len(qualified)] != qualified:
                 unqualified[f"{part}: {names[:4]}"] += count
             if part in THROUGH_C and any(native):
                 through[part] += count
@@ -236,7 +240,7 @@ class Ruby(lib.Case):
         self.assertFalse(unqualified, unqualified.most_common(5))
         for part in chains:
             self.assertGreater(counts[part], 0, f"samples of {part}; wrong: {wrong.most_common(9)}")
-        for part in THROUGH_C:
+        for part in set(THROUGH_C) - {"initialize"} if is_new else THROUGH_C:
             self.assertGreaterEqual(through[part], LEAST_SHARE * counts[part], f"{part}: C code is not where it has called")
         return chains
 
@@ -248,25 +252,26 @@ class Ruby(lib.Case):
                 self.check(ruby)
 
     def compiling_rubies(self):
-        """Those with YJIT, which has to be in the build."""
-        found = [ruby for ruby in self.rubies if has_yjit(ruby)]
-        if not found:
-            print("NOT TESTED: no Ruby with YJIT on this machine", flush=True)
-        return found
+        """Those with a compiler, which has to be in the build, and its options: (ruby, options)."""
+        for name, options in COMPILERS.items():
+            found = [(ruby, options) for ruby in self.rubies if has_compiler(ruby, name)]
+            if not found:
+                print(f"NOT TESTED: no Ruby with {name} on this machine", flush=True)
+            yield from found
 
     def test_known_chains_compiled(self):
-        """With YJIT, stacks are the same as without it."""
-        for ruby in self.compiling_rubies():
-            with self.subTest(ruby=ruby):
-                compiled, interpreted = self.check(ruby, YJIT), self.record_parts(ruby)[0]
+        """With a compiler, stacks are the same as without it."""
+        for ruby, options in self.compiling_rubies():
+            with self.subTest(ruby=ruby, options=options):
+                compiled, interpreted = self.check(ruby, options), self.record_parts(ruby)[0]
                 # From 3.4 on, Array#each and others are written in Ruby if YJIT is used.
                 for part in compiled if self.rubies[ruby] in OLDER else ["plain", "depth 20", "depth 300", "method", "super", "define_method"]:
                     self.assertEqual(compiled[part], interpreted[part])
 
     def test_compiled_leaves(self):
         """Compiled code does not say where it is: its innermost frame has the right name, and a line of its method."""
-        for ruby in self.compiling_rubies():
-            with self.subTest(ruby=ruby), self.started(ruby, *YJIT, LEAVES, str(SECONDS * lib.STRETCH + lib.PATIENCE), stderr=subprocess.PIPE) as process:
+        for ruby, options in self.compiling_rubies():
+            with self.subTest(ruby=ruby, options=options), self.started(ruby, *options, LEAVES, str(SECONDS * lib.STRETCH + lib.PATIENCE), stderr=subprocess.PIPE) as process:
                 self.assertGreaterEqual(int(process.stderr.readline()), 100, "bytes of compiled code")
                 recording = self.record("-p", process.pid, seconds=SECONDS, freq=499, outputs=("out.folded", "out.otlp"))
                 counts, wrong = collections.Counter(), collections.Counter()
@@ -285,9 +290,10 @@ class Ruby(lib.Case):
                         is_right = True
                     counts[is_right] += count
                     wrong[str(frames)] += count * (not is_right)
-                print(f"  {self.rubies[ruby]}, compiled leaves: {counts[True]} of {counts[True] + counts[False]} samples are right, {counts['in compiled code']} in compiled code", flush=True)
+                print(f"  {self.rubies[ruby]} {options[0]}, compiled leaves: {counts[True]} of {counts[True] + counts[False]} samples are right, {counts['in compiled code']} in compiled code, {counts['unnamed']} without a name", flush=True)
                 self.assertGreater(counts[True], LEAST_SHARE * (counts[True] + counts[False]), wrong.most_common(5))
                 self.assertGreater(counts["in compiled code"], 200, counts)
+                self.assertLess(counts["unnamed"], (1 - LEAST_SHARE) * recording.stats["exported"], counts)
 
     def check_rdoc(self, ruby, *options):
         """RDoc over the standard library: what caller_locations says where some of its methods spin."""
@@ -331,7 +337,7 @@ class Ruby(lib.Case):
         for ruby in self.rubies:
             with self.subTest(ruby=ruby):
                 self.check_rdoc(ruby)
-                if has_yjit(ruby):
+                if has_compiler(ruby, "YJIT"):
                     self.check_rdoc(ruby, "--yjit")
 
     def test_thread_without_the_lock(self):
@@ -398,9 +404,9 @@ class Ruby(lib.Case):
             with self.subTest(ruby=ruby):
                 self.check_churn(ruby, "methods that live for a moment")
                 self.check_churn(ruby, "methods that live for a moment and are moved", "compact")
-        for ruby in self.compiling_rubies():
-            with self.subTest(ruby=ruby, yjit=True):
-                self.check_churn(ruby, "compiled methods that live for a moment", interpreter=YJIT)
+        for ruby, options in self.compiling_rubies():
+            with self.subTest(ruby=ruby, options=options):
+                self.check_churn(ruby, f"methods that live for a moment, {options[0]}", interpreter=options)
 
     def test_garbage_collector(self):
         """The collector is a frame between its native code and Ruby code."""

@@ -27,7 +27,7 @@ def both(n)
 end
 
 100.times { both(10) }
-warn RubyVM::YJIT.runtime_stats[:inline_code_size]
+warn RubyVM::YJIT.enabled? ? RubyVM::YJIT.runtime_stats[:inline_code_size] : RubyVM::ZJIT.stats[:code_region_bytes]
 puts "started"
 $stdout.flush
 stop = Process.clock_gettime(Process::CLOCK_MONOTONIC) + Float(ARGV[0])

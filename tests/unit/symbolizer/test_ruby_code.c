@@ -156,3 +156,21 @@ Test(ruby_code, threads_of_2_7_have_a_key)
 	code[10] = 0x90;
 	cr_assert_not(ruby_code_key(code, BYTES, VADDR, &number));
 }
+
+Test(ruby_code, the_table_of_names_is_found_by_the_last_id)
+{
+	uint64_t ids = 0;
+
+	/* 3.1: cmp 0x2d1b60(%rip), %edi */
+	SET(0x90, 0x3b, 0x3d, 0x60, 0x1b, 0x2d, 0x00, 0x73, 0x10);
+	cr_assert(ruby_code_ids(code, BYTES, VADDR, &ids));
+	cr_assert_eq(ids, VADDR + 7 + 0x2d1b60 + 16);
+	/* 4.0: mov 0x5323aa(%rip), %eax; cmp %eax, %ebx */
+	SET(0x90, 0x8b, 0x05, 0xaa, 0x23, 0x53, 0x00, 0x39, 0xc3, 0x73, 0x46);
+	cr_assert(ruby_code_ids(code, BYTES, VADDR, &ids));
+	cr_assert_eq(ids, VADDR + 7 + 0x5323aa + 16);
+	cr_assert_not(ruby_code_ids(code, 8, VADDR, &ids), "the comparison is cut off");
+	/* A variable that is loaded, and another register that is compared. */
+	SET(0x90, 0x8b, 0x05, 0xaa, 0x23, 0x53, 0x00, 0x39, 0xcb, 0x73, 0x46);
+	cr_assert_not(ruby_code_ids(code, BYTES, VADDR, &ids));
+}
