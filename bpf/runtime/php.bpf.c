@@ -300,16 +300,17 @@ static __always_inline int php_leave_fiber(struct unwind_state *s, UNWIND_ENV en
 					   const struct php_block *b)
 {
 	struct php_state *p = php_state(s);
-	uint64_t call[PHP_CALL_BYTES / 8], head[PHP_FUNCTION_BYTES / 8], fiber[2];
+	uint64_t call[PHP_CALL_BYTES / 8], head[PHP_FUNCTION_BYTES / 8];
+	uint64_t fiber[PHP_FIBER_WORDS];
 	uint64_t *saved = s->runtime.heap;
 
 	if (env_read(env, call, sizeof(call), p->call) ||
 	    env_read(env, head, sizeof(head), call[PHP_CALL_FUNCTION / 8]) ||
 	    (uint8_t)head[PHP_FUNCTION_TYPE / 8] != PHP_TYPE_INTERNAL ||
 	    head[PHP_FUNCTION_NAME / 8] ||
-	    env_read(env, fiber, sizeof(fiber), p->fiber + PHP_FIBER_CALLER))
+	    env_read(env, fiber, sizeof(fiber), p->fiber + b->fiber_caller))
 		return 0;
-	const uint64_t at = walker_read(env, fiber[0] + PHP_CONTEXT_SAVED);
+	const uint64_t at = walker_read(env, fiber[PHP_FIBER_CALLER] + PHP_CONTEXT_SAVED);
 
 	s->runtime.heap_bytes = 0;
 	if (env_read(env, saved, PHP_SAVED_WORDS * 8, at))
@@ -319,7 +320,7 @@ static __always_inline int php_leave_fiber(struct unwind_state *s, UNWIND_ENV en
 		if (saved[i] - b->switch_start >= b->switch_end - b->switch_start)
 			continue;
 		p->call = call[PHP_CALL_PREVIOUS / 8];
-		p->fiber = fiber[1];
+		p->fiber = fiber[PHP_FIBER_PREVIOUS];
 		s->pc = saved[i];
 		s->fp = saved[i - 1];
 		s->sp = at + (i + 1) * 8;

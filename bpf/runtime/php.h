@@ -45,11 +45,13 @@ enum {
 
 	PHP_CLASS_NAME = 8,
 
-	/* zend_fiber and zend_fiber_context: where the fiber was resumed. */
-	PHP_FIBER_CALLER = 168,	  /* the context of the other one, or of the program */
-	PHP_FIBER_PREVIOUS = 176, /* the other fiber, or 0 */
-	PHP_CONTEXT_SAVED = 0,	  /* the stack pointer there, above which registers are saved */
-	PHP_SAVED_WORDS = 12,	  /* at most; the last ones are rbp and the return address */
+	/* zend_fiber, in words from php_block.fiber_caller on, and zend_fiber_context: where the
+	 * fiber was resumed. */
+	PHP_FIBER_CALLER = 0,	/* the context of the other one, or of the program */
+	PHP_FIBER_PREVIOUS = 1, /* the other fiber, or 0 */
+	PHP_FIBER_WORDS = 2,
+	PHP_CONTEXT_SAVED = 0, /* the stack pointer there, above which registers are saved */
+	PHP_SAVED_WORDS = 12,  /* at most; the last ones are rbp and the return address */
 
 	/* zend_string. The hash is 0 if it was not needed yet, as in the names of closures from 8.4
 	 * on; then the end of the text distinguishes it. */
@@ -68,6 +70,7 @@ struct php_block {
 	uint64_t loop_body;
 	/* Of the running fiber, 0: the version has none. And the function that leaves a stack. */
 	uint64_t active_fiber;
+	uint64_t fiber_caller; /* offset in zend_fiber */
 	uint64_t switch_start, switch_end;
 	/* The end of the loop, where it has restored the registers of its caller. */
 	uint64_t leave_start, leave_end;

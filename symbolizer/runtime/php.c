@@ -65,6 +65,7 @@ static int fill_layout(struct runtime_process *process)
 	    .current = image->globals + o->current + process->bias,
 	    .loop_body = loop->vaddr + loop->size + process->bias,
 	    .active_fiber = has_fibers ? image->globals + o->fiber + process->bias : 0,
+	    .fiber_caller = o->fiber_caller,
 	    .switch_start = leave->vaddr + process->bias,
 	    .switch_end = leave->vaddr + leave->size + process->bias,
 	    .leave_start = image->leave_start + process->bias,

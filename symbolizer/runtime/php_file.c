@@ -24,23 +24,32 @@
 
 /*
  * The offsets on x86-64, from the headers of each version (zend_globals.h, zend_compile.h,
- * zend_generators.h).
+ * zend_generators.h, zend_fibers.h).
  */
 /* clang-format off */
 static const struct php_offsets known_offsets[] = {
     {.version = 704, .current = 488, .before_exception = 880,
      .file = 136, .opcodes = 64, .last = 60,
      .generator_call = 64, .generator_placeholder = 200, .generator_parent = 160},
-    {.version = 802, .current = 488, .fiber = 1680, .before_exception = 880,
+    {.version = 800, .current = 488, .before_exception = 880,
+     .file = 144, .opcodes = 72, .last = 68,
+     .generator_call = 56, .generator_placeholder = 192, .generator_parent = 152},
+    {.version = 801, .current = 488, .fiber = 1672, .fiber_caller = 152, .before_exception = 880,
+     .file = 144, .opcodes = 72, .last = 68,
+     .generator_call = 56, .generator_placeholder = 184, .generator_parent = 152},
+    {.version = 802, .current = 488, .fiber = 1680, .fiber_caller = 168, .before_exception = 880,
      .file = 152, .opcodes = 88, .last = 80,
      .generator_call = 56, .generator_placeholder = 184, .generator_parent = 152},
-    {.version = 804, .current = 488, .fiber = 1752, .before_exception = 952,
+    {.version = 803, .current = 488, .fiber = 1664, .fiber_caller = 168, .before_exception = 880,
+     .file = 144, .opcodes = 80, .last = 76,
+     .generator_call = 56, .generator_placeholder = 184, .generator_parent = 152},
+    {.version = 804, .current = 488, .fiber = 1752, .fiber_caller = 168, .before_exception = 952,
      .file = 168, .opcodes = 104, .last = 96,
      .generator_call = 56, .generator_placeholder = 184, .generator_parent = 152},
-    {.version = 805, .current = 512, .fiber = 1776, .before_exception = 976,
+    {.version = 805, .current = 512, .fiber = 1776, .fiber_caller = 168, .before_exception = 976,
      .file = 168, .opcodes = 104, .last = 96,
      .generator_call = 56, .generator_placeholder = 184, .generator_parent = 152},
-    {.version = 806, .current = 512, .fiber = 1816, .before_exception = 1016,
+    {.version = 806, .current = 512, .fiber = 1816, .fiber_caller = 168, .before_exception = 1016,
      .file = 168, .opcodes = 104, .last = 96,
      .generator_call = 56, .generator_placeholder = 184, .generator_parent = 152},
 };

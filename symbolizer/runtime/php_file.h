@@ -12,6 +12,7 @@ struct php_offsets {
 	uint16_t version;	   /* 804 in PHP 8.4 */
 	uint16_t current;	   /* executor_globals.current_execute_data */
 	uint16_t fiber;		   /* executor_globals.active_fiber; 0: there are no fibers */
+	uint16_t fiber_caller;	   /* zend_fiber.caller, before `previous` */
 	uint16_t before_exception; /* executor_globals.opline_before_exception */
 	uint16_t file, opcodes, last;
 	uint16_t generator_call, generator_placeholder, generator_parent;
