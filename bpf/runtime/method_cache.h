@@ -9,10 +9,12 @@
  * in a ring cache (bpf/unwind/ring_cache.h), by the address of a code object, or by the return
  * address into compiled code.
  *
- * A method found unchanged at two checks VALIDATE_AGE apart is trusted for VALIDATE_INTERVAL. Worst
- * case: for that long, one CPU reports a replaced method under the old name. A method that was
- * replaced is not trusted again before it has been the same for VALIDATE_AGE, so what is
- * short-lived is read each time. The innermost managed frame of a stack is never trusted.
+ * A method found unchanged for VALIDATE_AGE, at checks no more than VALIDATE_GAP apart, is trusted
+ * for VALIDATE_INTERVAL. Worst case: for that long, one CPU reports a replaced method under the old
+ * name. A method that was replaced is not trusted again before it has been the same for
+ * VALIDATE_AGE, so what is short-lived is read each time; also what is executed again every few
+ * seconds, while others use its memory in between. The innermost managed frame of a stack is never
+ * trusted.
  *
  * Example, with times in ms. At 1000 the walker finds no entry for the code object at 0x7f00a0,
  * reads its identity, and inserts an entry with changed_at = 1000. It reads the identity again in
@@ -35,15 +37,17 @@ enum {
 	/* Times are in units of 2^20 ns, which is about a millisecond. */
 	METHOD_CACHE_TIME_BITS = 20,
 	/* The worst case above is VALIDATE_INTERVAL. VALIDATE_AGE keeps it away from methods that
-	 * are made and dropped in a loop. tests/e2e/test_python_churn.py measures both. */
+	 * are made and dropped in a loop. tests/e2e/test_python_churn.py measures both. Frequent
+	 * methods are checked more often than VALIDATE_GAP, at 20 Hz, too. */
 	VALIDATE_AGE = 2048,
+	VALIDATE_GAP = 512,
 	VALIDATE_INTERVAL = 256,
 };
 
 struct method_cache_entry {
 	uint64_t key;		/* address ^ s->runtime.method_key; 0: empty */
 	uint32_t changed_at;	/* when it was inserted, or last found to be another method */
-	uint32_t trusted_until; /* until when it need not be checked */
+	uint32_t trusted_until; /* until when it need not be checked; or when it was */
 	uint32_t facts[4];	/* what the walker of the runtime keeps */
 };
 BH_ASSERT_SIZE(struct method_cache_entry, 32);
@@ -87,9 +91,11 @@ static __always_inline void method_cache_revalidate(struct unwind_state *s,
 						    struct method_cache_entry *entry, int same)
 {
 	const uint32_t now = method_cache_now(s);
+	/* Negative if it is trusted still, and is checked as that of the innermost frame. */
+	const int32_t gap = (int32_t)(now - entry->trusted_until);
 
 	s->runtime.new_code |= !same;
-	if (!same)
+	if (!same || gap > VALIDATE_GAP)
 		entry->changed_at = now;
 	entry->trusted_until =
 	    now - entry->changed_at >= VALIDATE_AGE ? now + VALIDATE_INTERVAL : now;

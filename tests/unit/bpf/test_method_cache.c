@@ -29,6 +29,18 @@ static void pass(uint64_t units)
 	state.header.time_ns += units << METHOD_CACHE_TIME_BITS;
 }
 
+/* Lets time pass in which the method is checked often. */
+static void check_for(struct method_cache_entry *entry, uint64_t units)
+{
+	while (units) {
+		const uint64_t step = units < VALIDATE_GAP ? units : VALIDATE_GAP;
+
+		pass(step);
+		method_cache_revalidate(&state, entry, 1);
+		units -= step;
+	}
+}
+
 TestSuite(method_cache, .init = set_up);
 
 Test(method_cache, an_entry_is_found_by_address_and_process)
@@ -53,7 +65,8 @@ Test(method_cache, trusted_after_validate_age_for_validate_interval)
 	struct method_cache_entry *entry = method_cache_insert(&state, &cache, ADDRESS);
 
 	cr_assert_not(method_cache_is_trusted(&state, entry), "just inserted");
-	pass(VALIDATE_AGE - 1);
+	check_for(entry, VALIDATE_AGE - VALIDATE_GAP);
+	pass(VALIDATE_GAP - 1);
 	cr_assert_not(method_cache_is_trusted(&state, entry), "not checked since");
 	method_cache_revalidate(&state, entry, 1);
 	cr_assert_not(method_cache_is_trusted(&state, entry), "a unit too early");
@@ -70,12 +83,30 @@ Test(method_cache, trusted_after_validate_age_for_validate_interval)
 	cr_assert_not(method_cache_is_trusted(&state, entry), "another method");
 }
 
+Test(method_cache, what_is_seen_rarely_is_not_trusted)
+{
+	struct method_cache_entry *entry = method_cache_insert(&state, &cache, ADDRESS);
+
+	for (int i = 0; i < 10; i++) {
+		pass(VALIDATE_GAP + 1);
+		method_cache_revalidate(&state, entry, 1);
+		cr_assert_not(method_cache_is_trusted(&state, entry));
+	}
+	check_for(entry, VALIDATE_AGE);
+	cr_assert(method_cache_is_trusted(&state, entry));
+	pass(VALIDATE_INTERVAL + VALIDATE_GAP);
+	method_cache_revalidate(&state, entry, 1);
+	cr_assert(method_cache_is_trusted(&state, entry), "seen after a while");
+	pass(VALIDATE_INTERVAL + VALIDATE_GAP + 1);
+	method_cache_revalidate(&state, entry, 1);
+	cr_assert_not(method_cache_is_trusted(&state, entry), "seen after a longer while");
+}
+
 Test(method_cache, the_innermost_frame_is_never_trusted)
 {
 	struct method_cache_entry *entry = method_cache_insert(&state, &cache, ADDRESS);
 
-	pass(VALIDATE_AGE);
-	method_cache_revalidate(&state, entry, 1);
+	check_for(entry, VALIDATE_AGE);
 	cr_assert(method_cache_is_trusted(&state, entry));
 	state.runtime.managed_frames = 0;
 	cr_assert_not(method_cache_is_trusted(&state, entry));
@@ -86,8 +117,7 @@ Test(method_cache, times_wrap_around_at_32_bits)
 	state.header.time_ns = (uint64_t)(UINT32_MAX - 10) << METHOD_CACHE_TIME_BITS;
 	struct method_cache_entry *entry = method_cache_insert(&state, &cache, ADDRESS);
 
-	pass(VALIDATE_AGE);
-	method_cache_revalidate(&state, entry, 1);
+	check_for(entry, VALIDATE_AGE);
 	cr_assert(method_cache_is_trusted(&state, entry));
 	pass(VALIDATE_INTERVAL);
 	cr_assert_not(method_cache_is_trusted(&state, entry));
