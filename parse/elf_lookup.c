@@ -11,6 +11,9 @@
 
 enum {
 	PAUSE_SYMBOLS = 1 << 14, /* that are compared between two pauses (slices.h) */
+	RELOCATIONS_AT_ONCE = 128,
+	/* A larger table is not searched: libphp has 0.8 MB. */
+	RELOCATIONS_BYTES_MAX = 16 << 20,
 };
 
 /* The contents of .symtab and of its strings. */
@@ -109,7 +112,7 @@ static bool symbol_at(const struct elf_lookup *lookup, uint32_t index, const cha
  *	- one index per bucket: the first symbol of its chain, 0 if the bucket is empty;
  *	- one hash per symbol, from the first one on. Its lowest bit is set at the end of a chain.
  */
-static int find_by_gnu_hash(const struct elf_lookup *lookup, const char *name,
+static int find_by_gnu_hash(const struct elf_lookup *lookup, const char *name, uint32_t *index,
 			    struct elf_symbol *symbol)
 {
 	uint32_t header[4], bucket, hash;
@@ -128,7 +131,8 @@ static int find_by_gnu_hash(const struct elf_lookup *lookup, const char *name,
 
 		if (section_read(lookup, lookup->gnu_hash, at, &hash, sizeof(hash)) < 0)
 			break;
-		if ((hash | 1) == (wanted | 1) && symbol_at(lookup, bucket + i, name, symbol))
+		*index = bucket + i;
+		if ((hash | 1) == (wanted | 1) && symbol_at(lookup, *index, name, symbol))
 			return 0;
 		if (hash & 1)
 			break;
@@ -153,32 +157,79 @@ static uint32_t sysv_hash(const char *name)
  * its chain, 0 if it is empty); one index per symbol (the next one of its chain). A file has only
  * this table if the linker is old or was asked for it, as for Temurin's JDK 11.
  */
-static int find_by_hash(const struct elf_lookup *lookup, const char *name,
+static int find_by_hash(const struct elf_lookup *lookup, const char *name, uint32_t *index,
 			struct elf_symbol *symbol)
 {
-	uint32_t header[2], index;
+	uint32_t header[2];
 
 	if (section_read(lookup, lookup->hash, 0, header, sizeof(header)) < 0 || !header[0])
 		return -ENOENT;
-	uint64_t at = sizeof(header) + (uint64_t)(sysv_hash(name) % header[0]) * sizeof(index);
+	uint64_t at = sizeof(header) + (uint64_t)(sysv_hash(name) % header[0]) * sizeof(*index);
 	for (uint32_t i = 0; i < ELF_LOOKUP_CHAIN_MAX; i++) {
-		if (section_read(lookup, lookup->hash, at, &index, sizeof(index)) < 0 || !index)
+		if (section_read(lookup, lookup->hash, at, index, sizeof(*index)) < 0 || !*index)
 			break;
-		if (symbol_at(lookup, index, name, symbol))
+		if (symbol_at(lookup, *index, name, symbol))
 			return 0;
-		at = sizeof(header) + ((uint64_t)header[0] + index) * sizeof(index);
+		at = sizeof(header) + ((uint64_t)header[0] + *index) * sizeof(*index);
 	}
 	return -ENOENT;
+}
+
+/* Finds a symbol of .dynsym, and its index there. Returns 0 or -ENOENT. */
+static int find_exported(const struct elf_lookup *lookup, const char *name, uint32_t *index,
+			 struct elf_symbol *symbol)
+{
+	if (!lookup->dynamic_symbols || !lookup->dynamic_strings)
+		return -ENOENT;
+	if (lookup->gnu_hash)
+		return find_by_gnu_hash(lookup, name, index, symbol);
+	return lookup->hash ? find_by_hash(lookup, name, index, symbol) : -ENOENT;
 }
 
 int elf_lookup_exported(const struct elf_lookup *lookup, const char *name,
 			struct elf_symbol *symbol)
 {
-	if (!lookup->dynamic_symbols || !lookup->dynamic_strings)
+	uint32_t index;
+
+	return find_exported(lookup, name, &index, symbol);
+}
+
+/* Searches relocations for that which writes the address of the symbol. Returns whether it is
+ * there. */
+static bool find_relocation(const Elf64_Rela *relocations, size_t count, uint32_t index,
+			    uint64_t *vaddr)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (ELF64_R_TYPE(relocations[i].r_info) == R_X86_64_GLOB_DAT &&
+		    ELF64_R_SYM(relocations[i].r_info) == index) {
+			*vaddr = relocations[i].r_offset;
+			return true;
+		}
+	}
+	return false;
+}
+
+int elf_lookup_slot(const struct elf_lookup *lookup, const char *name, uint64_t *vaddr)
+{
+	const struct elf_section *section = elf_image_find_section(lookup->image, ".rela.dyn");
+	Elf64_Rela relocations[RELOCATIONS_AT_ONCE];
+	struct elf_symbol symbol;
+	uint32_t index;
+
+	if (!section || section->size > RELOCATIONS_BYTES_MAX ||
+	    find_exported(lookup, name, &index, &symbol) < 0)
 		return -ENOENT;
-	if (lookup->gnu_hash)
-		return find_by_gnu_hash(lookup, name, symbol);
-	return lookup->hash ? find_by_hash(lookup, name, symbol) : -ENOENT;
+	for (uint64_t at = 0; at < section->size; at += sizeof(relocations)) {
+		const uint64_t left = section->size - at;
+		const size_t length =
+		    left < sizeof(relocations) ? (size_t)left : sizeof(relocations);
+
+		if (section_read(lookup, section, at, relocations, length) < 0)
+			return -ENOENT;
+		if (find_relocation(relocations, length / sizeof(*relocations), index, vaddr))
+			return 0;
+	}
+	return -ENOENT;
 }
 
 /* Reads .symtab and its strings, unless that was tried before. */

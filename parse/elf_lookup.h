@@ -47,6 +47,12 @@ void elf_lookup_fini(struct elf_lookup *lookup);
 int elf_lookup_exported(const struct elf_lookup *lookup, const char *name,
 			struct elf_symbol *symbol);
 
+/* Finds where the dynamic linker writes the address of a variable that a library defines and
+ * exports (R_X86_64_GLOB_DAT). The library's own code reads it there, because the program that uses
+ * the library may have taken over the variable (R_X86_64_COPY). Returns 0, or -ENOENT if there is
+ * no such place. */
+int elf_lookup_slot(const struct elf_lookup *lookup, const char *name, uint64_t *vaddr);
+
 /* Finds a symbol that the file defines in .symtab, which may be a local one. The first call
  * reads the whole table, and each call searches it. Returns 0 or -ENOENT. */
 int elf_lookup_local(const struct elf_lookup *lookup, const char *name, struct elf_symbol *symbol);

@@ -50,6 +50,7 @@ struct php_state {
 	uint64_t compiled;   /* the innermost loop executes compiled code */
 	uint64_t fiber;	     /* that executes the next call; 0: none */
 	/* These are not. */
+	uint64_t globals; /* added to the addresses of the block that are fields of EG() */
 	uint64_t opline, function, info, previous; /* of the call whose frame is to be pushed */
 	uint64_t word, kind;			   /* results of find */
 	uint64_t line, inner;			   /* results of read_opline */
@@ -163,7 +164,8 @@ static __always_inline int php_read_opline(struct unwind_state *s, UNWIND_ENV en
 
 	if (opcode == PHP_OPCODE_EXCEPTION) {
 		if (env_read(env, words, sizeof(words),
-			     walker_read(env, b->before_exception) + PHP_OPLINE_OPERAND))
+			     walker_read(env, p->globals + b->before_exception) +
+				 PHP_OPLINE_OPERAND))
 			return 0;
 	} else if (b->frameless && opcode >= PHP_OPCODE_FRAMELESS_FIRST &&
 		   opcode <= PHP_OPCODE_FRAMELESS_LAST) {
@@ -332,6 +334,33 @@ static __always_inline int php_leave_fiber(struct unwind_state *s, UNWIND_ENV en
 
 RUNTIME_PART(php, leave_fiber)
 
+/* Returns what the thread has under the key, if its globals follow that, or 0. */
+static __always_inline uint64_t php_try_key(UNWIND_ENV env, const struct thread_key *key)
+{
+	const uint64_t entry = walker_read_key(env, key);
+
+	/* In the C libraries pthread_self() is the thread pointer. */
+	return entry && walker_read(env, entry + PHP_THREAD_SELF) == env_thread_pointer(env) ? entry
+											     : 0;
+}
+
+/* Sets p->globals. Returns 0 if the thread has no globals. */
+static __always_inline int php_find_globals(struct unwind_state *s, UNWIND_ENV env,
+					    const struct php_block *b)
+{
+	struct php_state *p = php_state(s);
+
+	p->globals = 0;
+	if (!b->key_count)
+		return 1;
+	p->globals = php_try_key(env, &b->keys[0]);
+	if (!p->globals && b->key_count > 1)
+		p->globals = php_try_key(env, &b->keys[1]);
+	return p->globals != 0;
+}
+
+RUNTIME_PART(php, find_globals)
+
 /* Finds the innermost call, and whether the loop at s->pc has one. Sets `opline` to its
  * instruction, or to 0 if only the call itself has that. */
 static __always_inline int php_start(struct unwind_state *s, UNWIND_ENV env,
@@ -343,9 +372,11 @@ static __always_inline int php_start(struct unwind_state *s, UNWIND_ENV env,
 	p->started = 1;
 	p->opline = 0;
 	s->runtime.heap_bytes = 0;
-	p->call = walker_read(env, b->current);
+	if (!RUNTIME_CALL(php, find_globals, s, env, b))
+		return 0;
+	p->call = walker_read(env, p->globals + b->current);
 	if (b->active_fiber)
-		p->fiber = walker_read(env, b->active_fiber);
+		p->fiber = walker_read(env, p->globals + b->active_fiber);
 	if (s->registers_known && s->pc - b->leave_start < b->leave_end - b->leave_start)
 		return 0;
 	/* The loop takes a call off the list before it has ended, and adds it after its start. */

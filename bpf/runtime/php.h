@@ -10,6 +10,7 @@
 
 #include "bpf/runtime/frame_word.h"
 #include "bpf/runtime/text_end.h"
+#include "bpf/runtime/thread_key.h"
 #include "bpf/shared.h"
 
 enum {
@@ -45,6 +46,9 @@ enum {
 
 	PHP_CLASS_NAME = 8,
 
+	/* tsrm_tls_entry (TSRM.c): the thread that it belongs to, as pthread_self() says. */
+	PHP_THREAD_SELF = 16,
+
 	/* zend_fiber, in words from php_block.fiber_caller on, and zend_fiber_context: where the
 	 * fiber was resumed. */
 	PHP_FIBER_CALLER = 0,	/* the context of the other one, or of the program */
@@ -65,7 +69,11 @@ enum {
 };
 
 struct php_block {
-	uint64_t current; /* address of EG(current_execute_data) */
+	/* Builds for threads (ZTS): under one of these keys each thread has what its globals follow
+	 * (tsrm_tls_entry). The three addresses of fields of EG() are distances from that. */
+	struct thread_key keys[2];
+	uint32_t key_count; /* 0: it is no such build */
+	uint64_t current;   /* address of EG(current_execute_data) */
 	/* A return address in the loop where its frame is complete: that of compiled code. */
 	uint64_t loop_body;
 	/* Of the running fiber, 0: the version has none. And the function that leaves a stack. */

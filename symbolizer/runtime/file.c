@@ -51,6 +51,13 @@ int runtime_file_exported(const struct runtime_file *file, const char *name,
 	return symbol_take(elf_lookup_exported(&file->symbols, name, &found), &found, symbol);
 }
 
+int runtime_file_slot(const struct runtime_file *file, const char *name, uint64_t *vaddr)
+{
+	return elf_image_find_section(&file->image, ".interp")
+		   ? -ENOENT
+		   : elf_lookup_slot(&file->symbols, name, vaddr);
+}
+
 int runtime_file_local(const struct runtime_file *file, const char *name,
 		       struct runtime_symbol *symbol)
 {

@@ -31,6 +31,9 @@ void runtime_file_fini(struct runtime_file *file);
 int runtime_file_exported(const struct runtime_file *file, const char *name,
 			  struct runtime_symbol *symbol);
 
+/* Does what elf_lookup_slot() does, for a library only: what a program has is never taken over. */
+int runtime_file_slot(const struct runtime_file *file, const char *name, uint64_t *vaddr);
+
 /* Finds a symbol of .symtab, which may be a local one. The first call reads the whole table, and
  * each searches it, so it is meant for files that were recognised as a runtime. Returns 0 or
  * -ENOENT. */

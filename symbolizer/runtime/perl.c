@@ -25,17 +25,6 @@ static void perl_release(void *image)
 	free(image);
 }
 
-/* Finds the places in which the key may be, from its number. */
-static void set_keys(struct perl_block *b, uint32_t number)
-{
-	for (int i = 0; i < THREAD_KEYS_LIBRARIES; i++) {
-		struct thread_key key;
-
-		if (thread_key_of_number(i, number, &key) == 0)
-			b->keys[b->key_count++] = key;
-	}
-}
-
 /* Sets the layout of a process whose block has the keys already. Returns 0 or -ENOMEM. */
 static int fill_layout(struct runtime_process *process, struct perl_block *b)
 {
@@ -105,7 +94,7 @@ static int perl_attach(struct runtime_process *process)
 	if (!r && image->key) {
 		r = memory_read_u32(process->memory, image->key + process->bias, &number);
 		if (!r)
-			set_keys(&block, number);
+			block.key_count = thread_keys_of_number(number, block.keys);
 	}
 	return r ? r : fill_layout(process, &block);
 }

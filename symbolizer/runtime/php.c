@@ -4,7 +4,9 @@
  * (bpf/runtime/php.bpf.c) reads.
  *
  * How this works: PHP has one list of calls, at a place that depends only on the file. So nothing
- * has to be read from the process. Code that opcache has compiled is in memory that all processes
+ * has to be read from the process. In builds for threads each thread has a list; the number of the
+ * key that leads to it is read, and the distance of the list from there, which PHP sets when it
+ * starts. Code that opcache has compiled is in memory that all processes
  * of a server share, from before they were forked: a mapping of /dev/zero, which the manager
  * reports (struct runtime_code_memory).
  */
@@ -15,6 +17,11 @@
 #include "symbolizer/runtime/php_file.h"
 #include "symbolizer/runtime/php_names.h"
 #include "symbolizer/runtime/runtime.h"
+#include "symbolizer/runtime/thread_keys.h"
+
+_Static_assert((int)THREAD_KEYS_LIBRARIES ==
+		   sizeof(((struct php_block *)0)->keys) / sizeof(struct thread_key),
+	       "there is room for the places in all C libraries");
 
 /* Memory that is shared without a file (MAP_SHARED | MAP_ANONYMOUS), or has huge pages. */
 static const char *const compiled_labels[] = {"/dev/zero", "/anon_hugepage"};
@@ -52,8 +59,15 @@ static void add_compiled_code(const struct runtime_process *process, struct runt
 	}
 }
 
+/* The globals of a process: their address, or where each thread has its own. */
+struct globals {
+	struct thread_key keys[THREAD_KEYS_LIBRARIES];
+	uint32_t key_count;
+	uint64_t address; /* or the distance, if there are keys */
+};
+
 /* Sets the layout of a process. Returns 0 or -ENOMEM. */
-static int fill_layout(struct runtime_process *process)
+static int fill_layout(struct runtime_process *process, const struct globals *globals)
 {
 	const struct php_image *image = process->image;
 	const struct php_offsets *o = image->offsets;
@@ -61,16 +75,17 @@ static int fill_layout(struct runtime_process *process)
 	struct runtime_layout *layout = &process->layout;
 	const struct runtime_symbol *leave = &image->fiber_switch;
 	const bool has_fibers = o->fiber && leave->size;
-	const struct php_block block = {
-	    .current = image->globals + o->current + process->bias,
+	struct php_block block = {
+	    .key_count = globals->key_count,
+	    .current = globals->address + o->current,
 	    .loop_body = loop->vaddr + loop->size + process->bias,
-	    .active_fiber = has_fibers ? image->globals + o->fiber + process->bias : 0,
+	    .active_fiber = has_fibers ? globals->address + o->fiber : 0,
 	    .fiber_caller = o->fiber_caller,
 	    .switch_start = leave->vaddr + process->bias,
 	    .switch_end = leave->vaddr + leave->size + process->bias,
 	    .leave_start = image->leave_start + process->bias,
 	    .leave_end = image->leave_end + process->bias,
-	    .before_exception = image->globals + o->before_exception + process->bias,
+	    .before_exception = globals->address + o->before_exception,
 	    .frameless = image->frameless ? image->frameless + process->bias : 0,
 	    .file = o->file,
 	    .opcodes = o->opcodes,
@@ -80,6 +95,7 @@ static int fill_layout(struct runtime_process *process)
 	    .generator_parent = o->generator_parent,
 	};
 
+	memcpy(block.keys, globals->keys, sizeof(block.keys));
 	if (!process->state)
 		process->state = name_cache_new();
 	if (!process->state)
@@ -99,14 +115,44 @@ static int fill_layout(struct runtime_process *process)
 
 static int php_attach(struct runtime_process *process)
 {
-	return fill_layout(process);
+	const struct php_image *image = process->image;
+	struct globals globals = {.address = image->globals + process->bias};
+	uint32_t key = 0;
+	int r = 0;
+
+	if (image->globals_slot)
+		r = memory_read_u64(process->memory, image->globals_slot + process->bias,
+				    &globals.address);
+	if (!r && image->key) {
+		r = memory_read_u64(process->memory, globals.address, &globals.address);
+		if (!r)
+			r = memory_read_u32(process->memory, image->key + process->bias, &key);
+		if (!r)
+			globals.key_count = thread_keys_of_number(key, globals.keys);
+	}
+	if (r)
+		return r;
+	/* Otherwise the program has not started PHP yet. */
+	return globals.address && (globals.key_count || !image->key)
+		   ? fill_layout(process, &globals)
+		   : -EAGAIN;
 }
 
-/* What is known of the other process is not needed. */
+/* Keys are made in the order in which the program starts, so the number is most likely that of the
+ * other process. The walker checks what it finds by it. */
 static int php_expect(struct runtime_process *process, const struct runtime_layout *known)
 {
-	(void)known;
-	return fill_layout(process);
+	const struct php_image *image = process->image;
+	struct globals globals = {.address = image->globals + process->bias};
+	struct php_block other;
+
+	memcpy(&other, &known->block, sizeof(other));
+	if (image->key) {
+		globals.address = other.current - image->offsets->current;
+		globals.key_count = other.key_count;
+		memcpy(globals.keys, other.keys, sizeof(globals.keys));
+	}
+	return fill_layout(process, &globals);
 }
 
 static int php_symbolize(struct runtime_process *process, const uint64_t *words,

@@ -5,8 +5,11 @@
  * How this works: a file is PHP if it exports execute_ex and executor_globals, whatever its name.
  * The version is in the text of an HTTP header that each PHP has, X-Powered-By (main/SAPI.h). The
  * offsets are in a table in this file. A version that is not in the table is refused, even if its
- * layout should happen to match. Builds for threads (ZTS) keep their globals in thread-local
- * storage, and are refused.
+ * layout should happen to match.
+ *
+ * In builds for threads (ZTS), each thread has its globals at some distance from what it has under
+ * a key of pthread_getspecific(3). A variable has the distance, and tsrm_get_ls_cache() passes the
+ * key.
  *
  * Where the loop restores the registers of its caller is found in its code: by the first load of
  * r14 and r15 from the stack that is followed by a return.
@@ -21,6 +24,7 @@
 #include "common/cleanup.h"
 #include "symbolizer/runtime/limits.h"
 #include "symbolizer/runtime/recognise.h"
+#include "symbolizer/runtime/thread_keys.h"
 
 /*
  * The offsets on x86-64, from the headers of each version (zend_globals.h, zend_compile.h,
@@ -66,6 +70,7 @@ enum {
 	ENDBR_BYTES = 4,
 	VM_KIND_HYBRID = 4, /* ZEND_VM_KIND_HYBRID in zend_vm_opcodes.h */
 	LEAVE_BYTES_MAX = 64,
+	KEY_CODE_BYTES = 16, /* endbr64, a load, and a jump */
 };
 
 static const char header[] = "X-Powered-By: PHP/";
@@ -189,6 +194,24 @@ static void examine_loop(const struct runtime_file *file, struct php_image *imag
 	find_leave(image, code, length);
 }
 
+/* Finds where the globals are. Returns whether they were found. */
+static bool find_globals(const struct runtime_file *file, struct php_image *image)
+{
+	const char *distance = "executor_globals_offset", *globals = "executor_globals";
+	const bool has_threads = recognise_find(file, distance, &image->globals);
+	struct runtime_symbol symbol;
+	uint8_t code[KEY_CODE_BYTES];
+
+	if (!has_threads && !recognise_find(file, globals, &image->globals))
+		return false;
+	runtime_file_slot(file, has_threads ? distance : globals, &image->globals_slot);
+	if (!has_threads)
+		return true;
+	return runtime_file_exported(file, "tsrm_get_ls_cache", &symbol) == 0 &&
+	       runtime_file_read(file, symbol.vaddr, code, sizeof(code)) == 0 &&
+	       thread_key_in_code(code, sizeof(code), symbol.vaddr, &image->key);
+}
+
 /* Writes the message. Returns -ENOTSUP. */
 static int refuse(struct runtime_refusal *refusal, const struct runtime_file *file,
 		  const char *version, const char *why)
@@ -203,29 +226,25 @@ int php_file_recognise(const struct runtime_file *file, void **image,
 		       struct runtime_refusal *refusal)
 {
 	char version[VERSION_BYTES];
-	uint64_t globals = 0, offset;
 
 	if (!recognise_has(file, "php", "execute_ex") ||
 	    (!recognise_has(file, "php", "executor_globals") &&
 	     !recognise_has(file, "php", "executor_globals_offset")))
 		return -ENOENT;
 	const struct php_offsets *offsets = offsets_of(version_of(file, version));
-	if (recognise_find(file, "executor_globals_offset", &offset))
-		return refuse(refusal, file, version, "builds for threads (ZTS) are not supported");
 	if (!offsets)
 		return refuse(refusal, file, version, "this version is not supported");
 	struct php_image *found = calloc(1, sizeof(*found));
 	if (!found)
 		return -ENOMEM;
 	found->offsets = offsets;
-	if (!recognise_find(file, "executor_globals", &globals) ||
+	if (!find_globals(file, found) ||
 	    (runtime_file_exported(file, "execute_ex", &found->loop) < 0 &&
 	     runtime_file_local(file, "execute_ex", &found->loop) < 0) ||
 	    !found->loop.size) {
 		free(found);
 		return refuse(refusal, file, version, "its interpreter was not found");
 	}
-	found->globals = globals;
 	recognise_find(file, "zend_flf_functions", &found->frameless);
 	if (runtime_file_exported(file, "zend_fiber_switch_context", &found->fiber_switch) < 0)
 		found->fiber_switch.size = 0;

@@ -21,7 +21,13 @@ struct php_offsets {
 /* What the processes of a file share. Addresses are virtual addresses of the file. */
 struct php_image {
 	const struct php_offsets *offsets;
-	uint64_t globals; /* executor_globals */
+	/* The variable with the number of the key under which a thread has something (tls_key of
+	 * TSRM.c), which its globals follow at a distance; 0: there is one set of globals. */
+	uint64_t key;
+	uint64_t globals; /* the globals, or the variable with the distance */
+	/* Where the dynamic linker has written the address of that variable, which a program that
+	 * uses libphp may have taken over; 0: it is in this file. */
+	uint64_t globals_slot;
 	struct runtime_symbol loop;
 	struct split_part unlikely;	    /* of the loop; empty: it has none */
 	uint64_t leave_start, leave_end;    /* equal: not found */

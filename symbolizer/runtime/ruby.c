@@ -149,12 +149,8 @@ static int find_key(const struct runtime_process *process, struct ruby_block *bl
 		return -EAGAIN;
 	if (!r)
 		r = memory_read_u32(process->memory, key->number + process->bias, &number);
-	for (int i = 0; !r && i < THREAD_KEYS_LIBRARIES; i++) {
-		struct thread_key found;
-
-		if (thread_key_of_number(i, number, &found) == 0)
-			block->keys[block->key_count++] = found;
-	}
+	if (!r)
+		block->key_count = thread_keys_of_number(number, block->keys);
 	return r ? r : block->key_count ? 0 : -EAGAIN;
 }
 

@@ -31,6 +31,7 @@
 #include "common/cursor.h"
 #include "common/slices.h"
 #include "symbolizer/runtime/limits.h"
+#include "symbolizer/runtime/thread_keys.h"
 
 enum {
 	START_BYTES = 128,  /* of a function: enough for what is looked for */
@@ -72,18 +73,6 @@ bool ruby_code_context(const uint8_t *code, size_t length, uint64_t vaddr,
 		if (offset < 0) {
 			context->index = 0;
 			context->offset = offset;
-			return true;
-		}
-	}
-	return false;
-}
-
-bool ruby_code_key(const uint8_t *code, size_t length, uint64_t vaddr, uint64_t *number)
-{
-	/* mov number(%rip), %edi; call */
-	for (size_t i = 0; i + 6 < length; i++) {
-		if (code[i] == 0x8b && code[i + 1] == 0x3d && code[i + 6] == 0xe8) {
-			*number = vaddr + i + 6 + cursor_displacement(code + i + 2);
 			return true;
 		}
 	}
@@ -396,7 +385,7 @@ static bool find_context(const struct runtime_file *file, struct ruby_code *code
 	if (runtime_file_exported(file, "ruby_current_execution_context_ptr", &symbol) == 0) {
 		code->key.current = symbol.vaddr;
 		return read_start(file, "ruby_native_thread_p", &symbol, start) &&
-		       ruby_code_key(start, sizeof(start), symbol.vaddr, &code->key.number);
+		       thread_key_in_code(start, sizeof(start), symbol.vaddr, &code->key.number);
 	}
 	return read_start(file, "rb_profile_frames", &symbol, start) &&
 	       ruby_code_context(start, sizeof(start), symbol.vaddr, &code->context);

@@ -50,7 +50,6 @@ int ruby_code_find(const struct runtime_file *file, struct ruby_code *code);
  * returns whether it was found. */
 bool ruby_code_context(const uint8_t *code, size_t length, uint64_t vaddr,
 		       struct ruby_thread_local *context);
-bool ruby_code_key(const uint8_t *code, size_t length, uint64_t vaddr, uint64_t *number);
 bool ruby_code_collector(const uint8_t *code, size_t length, uint64_t vaddr,
 			 struct ruby_collector *collector);
 /* Finds the table of names in code that compares with the last id. */

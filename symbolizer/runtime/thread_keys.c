@@ -2,7 +2,8 @@
 #include "symbolizer/runtime/thread_keys.h"
 
 #include <errno.h>
-#include <stdbool.h>
+
+#include "common/cursor.h"
 
 enum {
 	/* Where the values of pthread_getspecific(3) are on x86-64. In glibc, struct pthread has
@@ -38,6 +39,30 @@ int thread_key_of_number(enum thread_key_library library, uint32_t number, struc
 		*key = (struct thread_key){
 		    .indirect = 1, .first = GLIBC_BLOCKS + block * 8, .second = offset};
 	return block < GLIBC_BLOCK_COUNT ? 0 : -ERANGE;
+}
+
+uint32_t thread_keys_of_number(uint32_t number,
+			       struct thread_key keys[static THREAD_KEYS_LIBRARIES])
+{
+	uint32_t count = 0;
+
+	for (int i = 0; i < THREAD_KEYS_LIBRARIES; i++) {
+		if (thread_key_of_number(i, number, &keys[count]) == 0)
+			count++;
+	}
+	return count;
+}
+
+bool thread_key_in_code(const uint8_t *code, size_t length, uint64_t vaddr, uint64_t *number)
+{
+	/* mov number(%rip), %edi; call or jmp */
+	for (size_t i = 0; i + 6 < length; i++) {
+		if (code[i] == 0x8b && code[i + 1] == 0x3d && (code[i + 6] & 0xfe) == 0xe8) {
+			*number = vaddr + i + 6 + cursor_displacement(code + i + 2);
+			return true;
+		}
+	}
+	return false;
 }
 
 /* Searches one of glibc's blocks of keys for a value, and sets *index to the key's index in it. */

@@ -14,6 +14,9 @@
 #ifndef SYMBOLIZER_RUNTIME_THREAD_KEYS_H
 #define SYMBOLIZER_RUNTIME_THREAD_KEYS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "bpf/runtime/thread_key.h"
 #include "symbolizer/runtime/memory.h"
 
@@ -31,5 +34,13 @@ int thread_key_find(struct memory *memory, uint64_t thread, uint64_t value, stru
 /* Finds the place of the key with this number, if the process uses that C library. Returns 0, or
  * -ERANGE if the library has no such key. */
 int thread_key_of_number(enum thread_key_library library, uint32_t number, struct thread_key *key);
+
+/* Finds the places in which the key with this number may be. Returns how many there are. */
+uint32_t thread_keys_of_number(uint32_t number,
+			       struct thread_key keys[static THREAD_KEYS_LIBRARIES]);
+
+/* Finds the variable with the number of the key that a function passes to pthread_getspecific(3).
+ * `code` are its first `length` bytes, at `vaddr`. Returns whether it was found. */
+bool thread_key_in_code(const uint8_t *code, size_t length, uint64_t vaddr, uint64_t *number);
 
 #endif

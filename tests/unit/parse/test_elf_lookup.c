@@ -113,3 +113,20 @@ Test(elf_lookup, symbols_of_other_files_are_not_found)
 		close_file();
 	}
 }
+
+/* g7 is the only variable that the library itself uses and defines. */
+Test(elf_lookup, the_place_of_the_address_of_a_variable_is_found)
+{
+	uint64_t vaddr = 0;
+
+	for (int i = 0; i < 2; i++) {
+		open_file(i ? FIXTURE_SYSV : FIXTURE_GNU);
+		const struct elf_section *got = elf_image_find_section(&file.image, ".got");
+		cr_assert_not_null(got);
+		cr_assert_eq(elf_lookup_slot(&file.lookup, "g7", &vaddr), 0);
+		cr_expect(vaddr >= got->vaddr && vaddr < got->vaddr + got->size);
+		cr_expect_eq(elf_lookup_slot(&file.lookup, "g4", &vaddr), -ENOENT);
+		cr_expect_eq(elf_lookup_slot(&file.lookup, "defined_elsewhere", &vaddr), -ENOENT);
+		close_file();
+	}
+}

@@ -144,19 +144,6 @@ Test(ruby_code, a_branch_out_of_the_code_is_no_end_of_rb_vm_exec)
 	cr_assert_not(ruby_code_leave(code, 12, VADDR, 0, leave));
 }
 
-Test(ruby_code, threads_of_2_7_have_a_key)
-{
-	uint64_t number = 0;
-
-	/* sub $8, %rsp; mov 0x16913e(%rip), %edi; call */
-	SET(0x48, 0x83, 0xec, 0x08, 0x8b, 0x3d, 0x3e, 0x91, 0x16, 0x00, 0xe8, 0, 0, 0, 0);
-	cr_assert(ruby_code_key(code, BYTES, VADDR, &number));
-	cr_assert_eq(number, VADDR + 10 + 0x16913e);
-	cr_assert_not(ruby_code_key(code, 10, VADDR, &number));
-	code[10] = 0x90;
-	cr_assert_not(ruby_code_key(code, BYTES, VADDR, &number));
-}
-
 Test(ruby_code, the_table_of_names_is_found_by_the_last_id)
 {
 	uint64_t ids = 0;

@@ -86,3 +86,24 @@ Test(thread_keys, there_is_a_highest_number)
 	cr_expect_eq(thread_key_of_number(THREAD_KEYS_GLIBC, 1023, &key), 0);
 	cr_expect_eq(thread_key_of_number(THREAD_KEYS_GLIBC, UINT32_MAX, &key), -ERANGE);
 }
+
+Test(thread_keys, the_variable_with_a_number_is_found_in_code)
+{
+	enum {
+		VADDR = 0x10000
+	};
+	uint64_t number = 0;
+	/* Ruby 2.7: sub $8, %rsp; mov 0x16913e(%rip), %edi; call */
+	uint8_t call[] = {0x48, 0x83, 0xec, 0x08, 0x8b, 0x3d, 0x3e, 0x91,
+			  0x16, 0x00, 0xe8, 0,	  0,	0,    0};
+	/* PHP: mov 0x3a1c2a(%rip), %edi; jmp */
+	const uint8_t jump[] = {0x8b, 0x3d, 0x2a, 0x1c, 0x3a, 0x00, 0xe9, 0, 0, 0, 0};
+
+	cr_assert(thread_key_in_code(call, sizeof(call), VADDR, &number));
+	cr_assert_eq(number, VADDR + 10 + 0x16913e);
+	cr_assert(thread_key_in_code(jump, sizeof(jump), VADDR, &number));
+	cr_assert_eq(number, VADDR + 6 + 0x3a1c2a);
+	cr_assert_not(thread_key_in_code(call, 10, VADDR, &number));
+	call[10] = 0x90;
+	cr_assert_not(thread_key_in_code(call, sizeof(call), VADDR, &number));
+}
