@@ -51,11 +51,29 @@ int runtime_file_exported(const struct runtime_file *file, const char *name,
 	return symbol_take(elf_lookup_exported(&file->symbols, name, &found), &found, symbol);
 }
 
-int runtime_file_slot(const struct runtime_file *file, const char *name, uint64_t *vaddr)
+int runtime_file_variable(const struct runtime_file *file, const char *name,
+			  struct runtime_variable *variable)
 {
-	return elf_image_find_section(&file->image, ".interp")
-		   ? -ENOENT
-		   : elf_lookup_slot(&file->symbols, name, vaddr);
+	struct elf_symbol found;
+	int r = elf_lookup_exported(&file->symbols, name, &found);
+
+	if (r < 0)
+		return r;
+	*variable = (struct runtime_variable){.vaddr = found.value};
+	/* What a program has is never taken over. */
+	if (!elf_image_find_section(&file->image, ".interp"))
+		elf_lookup_slot(&file->symbols, name, &variable->slot);
+	return 0;
+}
+
+int runtime_variable_address(const struct runtime_variable *variable, struct memory *memory,
+			     uint64_t bias, uint64_t *address)
+{
+	*address = variable->vaddr + bias;
+	if (!variable->slot)
+		return 0;
+	int r = memory_read_u64(memory, variable->slot + bias, address);
+	return r ? r : *address ? 0 : -EAGAIN;
 }
 
 int runtime_file_local(const struct runtime_file *file, const char *name,

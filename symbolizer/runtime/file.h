@@ -10,6 +10,7 @@
 
 #include "parse/elf_image.h"
 #include "parse/elf_lookup.h"
+#include "symbolizer/runtime/memory.h"
 
 struct runtime_file {
 	const char *path; /* as the process sees it: chosen by its owner, good as a hint only */
@@ -31,8 +32,23 @@ void runtime_file_fini(struct runtime_file *file);
 int runtime_file_exported(const struct runtime_file *file, const char *name,
 			  struct runtime_symbol *symbol);
 
-/* Does what elf_lookup_slot() does, for a library only: what a program has is never taken over. */
-int runtime_file_slot(const struct runtime_file *file, const char *name, uint64_t *vaddr);
+/* A variable of the file. Addresses are virtual addresses of the file. */
+struct runtime_variable {
+	uint64_t vaddr;
+	/* Where the dynamic linker has written its address, because the program that uses a library
+	 * may have taken over its variable (elf_lookup_slot()); 0: it is in this file. */
+	uint64_t slot;
+};
+
+/* Finds a variable that the file exports. Returns 0 or -ENOENT. */
+int runtime_file_variable(const struct runtime_file *file, const char *name,
+			  struct runtime_variable *variable);
+
+/* Sets *address to where the variable is in a process, in which the file is mapped with this bias.
+ * Returns 0; -EAGAIN if the dynamic linker has not written that yet; or an error of
+ * memory_read(). */
+int runtime_variable_address(const struct runtime_variable *variable, struct memory *memory,
+			     uint64_t bias, uint64_t *address);
 
 /* Finds a symbol of .symtab, which may be a local one. The first call reads the whole table, and
  * each searches it, so it is meant for files that were recognised as a runtime. Returns 0 or

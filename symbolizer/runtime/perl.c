@@ -30,15 +30,14 @@ static int fill_layout(struct runtime_process *process, struct perl_block *b)
 {
 	const struct perl_image *image = process->image;
 	const struct perl_offsets *o = image->offsets;
-	const uint64_t bias = image->has_interpreters ? 0 : process->bias;
+	const uint64_t bias = image->current.vaddr ? 0 : process->bias;
 	struct runtime_layout *layout = &process->layout;
 
 	if (!process->state)
 		process->state = name_cache_new();
 	if (!process->state)
 		return -ENOMEM;
-	b->files_are_globs = !image->key;
-	b->current = image->current ? image->current + process->bias : 0;
+	b->files_are_globs = !image->key.vaddr;
 	b->op = image->op + bias;
 	b->cop = image->cop + bias;
 	b->values = image->values + bias;
@@ -64,15 +63,21 @@ static int fill_layout(struct runtime_process *process, struct perl_block *b)
 	return 0;
 }
 
-/* Returns 0 if the first interpreter has its stacks; -EAGAIN; or an error of memory_read(). */
-static int check_interpreter(const struct runtime_process *process)
+/* Returns 0 if the first interpreter has its stacks, and sets *current to the address of what
+ * refers to it, or to 0; -EAGAIN; or an error of memory_read(). */
+static int check_interpreter(const struct runtime_process *process, uint64_t *current)
 {
 	const struct perl_image *image = process->image;
 	uint64_t interpreter = process->bias, stack = 0, values = 0, first = 0;
 	int r = 0;
 
-	if (image->has_interpreters)
-		r = memory_read_u64(process->memory, image->current + process->bias, &interpreter);
+	*current = 0;
+	if (image->current.vaddr) {
+		r = runtime_variable_address(&image->current, process->memory, process->bias,
+					     current);
+		if (!r)
+			r = memory_read_u64(process->memory, *current, &interpreter);
+	}
 	if (!r && !interpreter)
 		return -EAGAIN;
 	if (!r)
@@ -88,11 +93,14 @@ static int perl_attach(struct runtime_process *process)
 {
 	const struct perl_image *image = process->image;
 	struct perl_block block = {0};
+	uint64_t key;
 	uint32_t number;
-	int r = check_interpreter(process);
+	int r = check_interpreter(process, &block.current);
 
-	if (!r && image->key) {
-		r = memory_read_u32(process->memory, image->key + process->bias, &number);
+	if (!r && image->key.vaddr) {
+		r = runtime_variable_address(&image->key, process->memory, process->bias, &key);
+		if (!r)
+			r = memory_read_u32(process->memory, key, &number);
 		if (!r)
 			block.key_count = thread_keys_of_number(number, block.keys);
 	}
@@ -103,10 +111,13 @@ static int perl_attach(struct runtime_process *process)
  * order each time. The walker checks that what it finds there is an interpreter. */
 static int perl_expect(struct runtime_process *process, const struct runtime_layout *known)
 {
+	const struct perl_image *image = process->image;
 	struct perl_block other;
 
 	memcpy(&other, &known->block, sizeof(other));
 	struct perl_block block = {.key_count = other.key_count};
+	if (image->current.vaddr)
+		block.current = image->current.vaddr + process->bias;
 	memcpy(block.keys, other.keys, sizeof(block.keys));
 	return fill_layout(process, &block);
 }

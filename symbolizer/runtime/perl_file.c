@@ -99,19 +99,18 @@ static bool find_interpreter(const struct runtime_file *file, struct perl_image 
 {
 	const struct perl_offsets *o = image->offsets;
 
-	recognise_find(file, "PL_thr_key", &image->key);
+	recognise_variable(file, "PL_thr_key", &image->key);
 	if (recognise_find(file, "PL_curcop", &image->cop))
 		return recognise_find(file, "PL_op", &image->op) &&
 		       recognise_find(file, "PL_curstack", &image->values) &&
 		       recognise_find(file, "PL_curstackinfo", &image->stack) &&
 		       recognise_find(file, "PL_top_env", &image->jump);
-	image->has_interpreters = true;
 	image->op = PERL_INTERPRETER_OP;
 	image->cop = o->cop;
 	image->values = o->values;
 	image->stack = o->stack;
 	image->jump = o->jump;
-	return recognise_find(file, "PL_curinterp", &image->current);
+	return recognise_variable(file, "PL_curinterp", &image->current);
 }
 
 int perl_file_recognise(const struct runtime_file *file, void **image,

@@ -22,9 +22,9 @@ struct perl_offsets {
 struct perl_image {
 	const struct perl_offsets *offsets;
 	struct runtime_symbol run_loops[PERL_RUN_LOOPS]; /* size 0: there is no such one */
-	uint64_t key;					 /* PL_thr_key; 0: built without threads */
-	uint64_t current;				 /* PL_curinterp */
-	bool has_interpreters; /* otherwise the fields of the interpreter are variables: */
+	struct runtime_variable key; /* PL_thr_key; zeros: built without threads */
+	/* PL_curinterp; zeros: the fields of the interpreter are variables, without a struct. */
+	struct runtime_variable current;
 	uint64_t op, cop, values, stack, jump;
 };
 

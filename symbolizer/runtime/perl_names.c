@@ -147,7 +147,7 @@ static int read_names(const struct perl_image *image, struct memory *memory, con
 	*package = 0;
 	if (r >= 0 && sub->package)
 		r = (int)read_hek(memory, sub->package, package);
-	if (r >= 0 && text && !image->key) {
+	if (r >= 0 && text && !image->key.vaddr) {
 		r = memory_read_u64(memory, text + PERL_SV_BODY, &glob);
 		if (!r)
 			r = memory_read_u64(memory, glob + PERL_GLOB_NAME, &text);

@@ -116,13 +116,11 @@ static int fill_layout(struct runtime_process *process, const struct globals *gl
 static int php_attach(struct runtime_process *process)
 {
 	const struct php_image *image = process->image;
-	struct globals globals = {.address = image->globals + process->bias};
+	struct globals globals = {0};
 	uint32_t key = 0;
-	int r = 0;
+	int r = runtime_variable_address(&image->globals, process->memory, process->bias,
+					 &globals.address);
 
-	if (image->globals_slot)
-		r = memory_read_u64(process->memory, image->globals_slot + process->bias,
-				    &globals.address);
 	if (!r && image->key) {
 		r = memory_read_u64(process->memory, globals.address, &globals.address);
 		if (!r)
@@ -143,7 +141,7 @@ static int php_attach(struct runtime_process *process)
 static int php_expect(struct runtime_process *process, const struct runtime_layout *known)
 {
 	const struct php_image *image = process->image;
-	struct globals globals = {.address = image->globals + process->bias};
+	struct globals globals = {.address = image->globals.vaddr + process->bias};
 	struct php_block other;
 
 	memcpy(&other, &known->block, sizeof(other));

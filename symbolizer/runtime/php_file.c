@@ -197,16 +197,11 @@ static void examine_loop(const struct runtime_file *file, struct php_image *imag
 /* Finds where the globals are. Returns whether they were found. */
 static bool find_globals(const struct runtime_file *file, struct php_image *image)
 {
-	const char *distance = "executor_globals_offset", *globals = "executor_globals";
-	const bool has_threads = recognise_find(file, distance, &image->globals);
 	struct runtime_symbol symbol;
 	uint8_t code[KEY_CODE_BYTES];
 
-	if (!has_threads && !recognise_find(file, globals, &image->globals))
-		return false;
-	runtime_file_slot(file, has_threads ? distance : globals, &image->globals_slot);
-	if (!has_threads)
-		return true;
+	if (!recognise_variable(file, "executor_globals_offset", &image->globals))
+		return recognise_variable(file, "executor_globals", &image->globals);
 	return runtime_file_exported(file, "tsrm_get_ls_cache", &symbol) == 0 &&
 	       runtime_file_read(file, symbol.vaddr, code, sizeof(code)) == 0 &&
 	       thread_key_in_code(code, sizeof(code), symbol.vaddr, &image->key);

@@ -24,10 +24,7 @@ struct php_image {
 	/* The variable with the number of the key under which a thread has something (tls_key of
 	 * TSRM.c), which its globals follow at a distance; 0: there is one set of globals. */
 	uint64_t key;
-	uint64_t globals; /* the globals, or the variable with the distance */
-	/* Where the dynamic linker has written the address of that variable, which a program that
-	 * uses libphp may have taken over; 0: it is in this file. */
-	uint64_t globals_slot;
+	struct runtime_variable globals; /* the globals, or the variable with the distance */
 	struct runtime_symbol loop;
 	struct split_part unlikely;	    /* of the loop; empty: it has none */
 	uint64_t leave_start, leave_end;    /* equal: not found */

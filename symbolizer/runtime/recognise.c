@@ -21,6 +21,14 @@ bool recognise_find(const struct runtime_file *file, const char *name, uint64_t 
 	return !r;
 }
 
+bool recognise_variable(const struct runtime_file *file, const char *name,
+			struct runtime_variable *variable)
+{
+	*variable = (struct runtime_variable){0};
+	return runtime_file_variable(file, name, variable) == 0 ||
+	       recognise_find(file, name, &variable->vaddr);
+}
+
 bool recognise_has(const struct runtime_file *file, const char *program, const char *name)
 {
 	const char *slash = strrchr(file->path, '/');

@@ -9,6 +9,10 @@
  * may have it in .symtab. Returns whether it was found, with its address in *vaddr. */
 bool recognise_find(const struct runtime_file *file, const char *name, uint64_t *vaddr);
 
+/* Does the same for a variable, which a program that uses the file may have taken over. */
+bool recognise_variable(const struct runtime_file *file, const char *name,
+			struct runtime_variable *variable);
+
 /* Returns whether the file has this symbol. In a program without dynamic symbols, .symtab is
  * expensive to read: it is read only if the name of the file starts with `program`. */
 bool recognise_has(const struct runtime_file *file, const char *program, const char *name);

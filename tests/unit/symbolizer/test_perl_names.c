@@ -30,7 +30,7 @@ static struct {
 
 static const struct perl_offsets offsets = {
     .version = 36, .op_nextstate = NEXTSTATE, .op_dbstate = NEXTSTATE + 1};
-static const struct perl_image image = {.offsets = &offsets, .key = 1};
+static const struct perl_image image = {.offsets = &offsets, .key = {.vaddr = 1}};
 static struct memory memory;
 static struct name_cache *names;
 static struct named_frames frames;
