@@ -47,7 +47,7 @@ enum {
 struct method_cache_entry {
 	uint64_t key;		/* address ^ s->runtime.method_key; 0: empty */
 	uint32_t changed_at;	/* when it was inserted, or last found to be another method */
-	uint32_t trusted_until; /* until when it need not be checked; or when it was */
+	uint32_t trusted_until; /* until when it need not be checked, or when it was checked */
 	uint32_t facts[4];	/* what the walker of the runtime keeps */
 };
 BH_ASSERT_SIZE(struct method_cache_entry, 32);

@@ -84,7 +84,7 @@ enum {
 struct perl_block {
 	/* Where the interpreter of the thread is: under a key of each C library that is possible,
 	 * or at `current`. If neither is set there is only one, and its fields have addresses. */
-	struct thread_key keys[2];
+	struct thread_key keys[THREAD_KEY_PLACES];
 	uint32_t key_count;
 	uint32_t files_are_globs; /* built without threads */
 	uint64_t current;

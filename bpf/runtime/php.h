@@ -71,7 +71,7 @@ enum {
 struct php_block {
 	/* Builds for threads (ZTS): under one of these keys each thread has what its globals follow
 	 * (tsrm_tls_entry). The three addresses of fields of EG() are distances from that. */
-	struct thread_key keys[2];
+	struct thread_key keys[THREAD_KEY_PLACES];
 	uint32_t key_count; /* 0: it is no such build */
 	uint64_t current;   /* address of EG(current_execute_data) */
 	/* A return address in the loop where its frame is complete: that of compiled code. */

@@ -110,7 +110,7 @@ struct ruby_block {
 	uint64_t module, offset;
 	/* If there are keys, one of them has the rb_thread_t of the thread (2.7), and that has the
 	 * context here. */
-	struct thread_key keys[2];
+	struct thread_key keys[THREAD_KEY_PLACES];
 	uint32_t key_count;
 	uint32_t thread_context;
 	uint32_t context_thread; /* of the context: the rb_thread_t */

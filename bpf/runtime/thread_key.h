@@ -12,6 +12,12 @@
 
 #include "bpf/shared.h"
 
+enum {
+	/* In which the value of a key may be, if only its number is known: one place for each C
+	 * library that the process may have. */
+	THREAD_KEY_PLACES = 2,
+};
+
 struct thread_key {
 	uint32_t indirect; /* there is a pointer at `first`, and the value is `second` bytes after
 			      the address that it points to */

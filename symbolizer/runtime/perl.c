@@ -16,10 +16,6 @@
 #include "symbolizer/runtime/runtime.h"
 #include "symbolizer/runtime/thread_keys.h"
 
-_Static_assert((int)THREAD_KEYS_LIBRARIES ==
-		   sizeof(((struct perl_block *)0)->keys) / sizeof(struct thread_key),
-	       "there is room for the places in all C libraries");
-
 static void perl_release(void *image)
 {
 	free(image);

@@ -3,12 +3,14 @@
  * PHP 7.4 - 8.6: attaches to a process. It fills in the block that the walker
  * (bpf/runtime/php.bpf.c) reads.
  *
- * How this works: PHP has one list of calls, at a place that depends only on the file. So nothing
- * has to be read from the process. In builds for threads each thread has a list; the number of the
- * key that leads to it is read, and the distance of the list from there, which PHP sets when it
- * starts. Code that opcache has compiled is in memory that all processes
- * of a server share, from before they were forked: a mapping of /dev/zero, which the manager
- * reports (struct runtime_code_memory).
+ * How this works: PHP has one list of calls, at a place that depends only on the file. If the file
+ * is libphp, the program that uses it may have taken over the variable with the list, so its
+ * address is read from where the dynamic linker has written it. In builds for threads each thread
+ * has a list; the number of the key that leads to it is read, and the distance of the list from
+ * there, which PHP sets when it starts.
+ *
+ * Code that opcache has compiled is in memory that all processes of a server share, from before
+ * they were forked: a mapping of /dev/zero, which the manager reports (struct runtime_code_memory).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,10 +20,6 @@
 #include "symbolizer/runtime/php_names.h"
 #include "symbolizer/runtime/runtime.h"
 #include "symbolizer/runtime/thread_keys.h"
-
-_Static_assert((int)THREAD_KEYS_LIBRARIES ==
-		   sizeof(((struct php_block *)0)->keys) / sizeof(struct thread_key),
-	       "there is room for the places in all C libraries");
 
 /* Memory that is shared without a file (MAP_SHARED | MAP_ANONYMOUS), or has huge pages. */
 static const char *const compiled_labels[] = {"/dev/zero", "/anon_hugepage"};
@@ -61,7 +59,7 @@ static void add_compiled_code(const struct runtime_process *process, struct runt
 
 /* The globals of a process: their address, or where each thread has its own. */
 struct globals {
-	struct thread_key keys[THREAD_KEYS_LIBRARIES];
+	struct thread_key keys[THREAD_KEY_PLACES];
 	uint32_t key_count;
 	uint64_t address; /* or the distance, if there are keys */
 };

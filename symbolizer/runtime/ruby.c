@@ -24,10 +24,6 @@
 #include "symbolizer/runtime/runtime.h"
 #include "symbolizer/runtime/thread_keys.h"
 
-_Static_assert((int)THREAD_KEYS_LIBRARIES ==
-		   sizeof(((struct ruby_block *)0)->keys) / sizeof(struct thread_key),
-	       "there is room for the places in all C libraries");
-
 enum {
 	/* A process has some ten modules with thread-local storage. */
 	MODULES_MAX = 4096,

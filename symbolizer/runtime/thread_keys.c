@@ -41,8 +41,7 @@ int thread_key_of_number(enum thread_key_library library, uint32_t number, struc
 	return block < GLIBC_BLOCK_COUNT ? 0 : -ERANGE;
 }
 
-uint32_t thread_keys_of_number(uint32_t number,
-			       struct thread_key keys[static THREAD_KEYS_LIBRARIES])
+uint32_t thread_keys_of_number(uint32_t number, struct thread_key keys[static THREAD_KEY_PLACES])
 {
 	uint32_t count = 0;
 

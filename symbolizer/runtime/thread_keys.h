@@ -26,6 +26,8 @@ enum thread_key_library {
 	THREAD_KEYS_MUSL,
 	THREAD_KEYS_LIBRARIES
 };
+_Static_assert((int)THREAD_KEYS_LIBRARIES == THREAD_KEY_PLACES,
+	       "there is a place for each C library");
 
 /* Finds the key whose value is `value` in the thread with the thread pointer `thread`. Returns 0,
  * or -EAGAIN if the thread does not have that value under any key. */
@@ -36,8 +38,7 @@ int thread_key_find(struct memory *memory, uint64_t thread, uint64_t value, stru
 int thread_key_of_number(enum thread_key_library library, uint32_t number, struct thread_key *key);
 
 /* Finds the places in which the key with this number may be. Returns how many there are. */
-uint32_t thread_keys_of_number(uint32_t number,
-			       struct thread_key keys[static THREAD_KEYS_LIBRARIES]);
+uint32_t thread_keys_of_number(uint32_t number, struct thread_key keys[static THREAD_KEY_PLACES]);
 
 /* Finds the variable with the number of the key that a function passes to pthread_getspecific(3).
  * `code` are its first `length` bytes, at `vaddr`. Returns whether it was found. */

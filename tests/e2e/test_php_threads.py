@@ -64,12 +64,6 @@ def chain_of(name):
     return [f"{name}_spin", f"{name}_middle", f"{name}_each", "array_map", "{main}"]
 
 
-def run(*command, directory):
-    done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
-    if done.returncode:
-        raise AssertionError(f"{' '.join(command)}:\n{done.stdout[-4000:]}")
-
-
 def get_source(directory):
     """Gets and unpacks the sources of the package, with lists of apt that nobody else uses. Returns their directory."""
     for name in ("state/lists/partial", "cache/archives/partial"):
@@ -80,17 +74,17 @@ def get_source(directory):
     options = {"Dir::Etc::SourceList": lists, "Dir::Etc::SourceParts": "/dev/null", "Dir::State": f"{directory}/apt/state", "Dir::Cache": f"{directory}/apt/cache",
                "APT::Sandbox::User": ""}
     apt = ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in options.items())]
-    run(*apt, "update", directory=directory)
-    run(*apt, "source", PACKAGE, directory=directory)
+    test_suites.run(*apt, "update", directory=directory)
+    test_suites.run(*apt, "source", PACKAGE, directory=directory)
     return next(entry.path for entry in os.scandir(directory) if entry.is_dir() and entry.name.startswith("php"))
 
 
 class Threads(lib.Case):
     def test_threads(self):
         source, installed = get_source(self.directory), os.path.join(self.directory, "installed")
-        run("./configure", f"--prefix={installed}", *CONFIGURE, directory=source)
-        run("make", f"-j{os.cpu_count()}", directory=source)
-        run("make", "install", directory=source)
+        test_suites.run("./configure", f"--prefix={installed}", *CONFIGURE, directory=source)
+        test_suites.run("make", f"-j{os.cpu_count()}", directory=source)
+        test_suites.run("make", "install", directory=source)
         with self.subTest("the program"):
             php = os.path.join(installed, "bin/php")
             self.assertEqual(test_php.version_of(php), "8.2 ZTS")
@@ -108,7 +102,7 @@ class Threads(lib.Case):
         with open(program + ".c", "w", encoding="utf-8") as f:
             f.write(PROGRAM)
         includes = [f"-I{installed}/include/php{part}" for part in ("", "/main", "/Zend", "/TSRM")]
-        run("gcc", "-O1", program + ".c", *includes, f"-L{installed}/lib", "-lphp", f"-Wl,-rpath,{installed}/lib", "-o", program, directory=self.directory)
+        test_suites.run("gcc", "-O1", program + ".c", *includes, f"-L{installed}/lib", "-lphp", f"-Wl,-rpath,{installed}/lib", "-o", program, directory=self.directory)
         process = subprocess.Popen([program, *scripts], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:
             recording = self.record("-p", process.pid, seconds=SECONDS, freq=499, outputs=("out.folded", "out.otlp"))

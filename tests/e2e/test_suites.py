@@ -33,10 +33,16 @@ def one(*patterns):
     return max(found)
 
 
+def run(*command, directory=None):
+    done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+    if done.returncode:
+        raise AssertionError(f"{shlex.join(command)}:\n{done.stdout[-4000:]}")
+    return done.stdout
+
+
 def mirror():
     """The URI of Debian's archive, from the apt sources of this machine."""
-    targets = subprocess.run(["apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages", "Origin: Debian"],
-                             capture_output=True, text=True, check=True).stdout
+    targets = run("apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages", "Origin: Debian")
     return next(uri for label, uri in (line.split(" ", 1) for line in targets.splitlines()) if label == "Debian")
 
 
@@ -50,10 +56,7 @@ def unpack(suite, root):
     # The lists of a mirror that is not renewed expire; their signatures are checked.
     options = ["--variant=extract", "--mode=root", '--aptopt=Acquire::Check-Valid-Until "false"',
                f"--include={','.join(packages_of(suite).values())}"]
-    command = ["mmdebstrap", *options, suites[0], root, *(f"deb {mirror()} {name} main" for name in suites)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode:
-        raise AssertionError(f"{shlex.join(command)}:\n{done.stdout[-4000:]}")
+    run("mmdebstrap", *options, suites[0], root, *(f"deb {mirror()} {name} main" for name in suites))
 
 
 def write_script(path, root, program, *options, **environment):
