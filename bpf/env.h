@@ -77,9 +77,10 @@ struct sample_progress {
 	__u32 is_executing;	/* struct sampled_task */
 	__u64 kernel_sum;	/* of the hashes of kernel frames (sample/submit.h) */
 	__u32 kernel_hashed;	/* frames in that sum */
-	__u32 code_next;  /* the next word in which to look for new code (sample/new_code.h) */
-	__u32 new_codes;  /* frames with new code so far */
-	__u64 send_flags; /* of the record for bpf_ringbuf_output() */
+	__u32 code_next; /* the next word in which to look for new code (sample/new_code.h) */
+	__u32 new_codes; /* frames with new code so far */
+	__u32 new_codes_copied;	       /* how many of them are copied, or need no copy */
+	__u64 send_flags;	       /* of the record for bpf_ringbuf_output() */
 	__u32 new_code[NEW_CODES_MAX]; /* the words at which these frames begin */
 };
 
@@ -91,8 +92,8 @@ struct cpu_state {
 	struct sample_progress progress;
 	struct pt_regs regs;	 /* user registers; the stack of 512 bytes has no room for them */
 	__u32 unannounced_bytes; /* written to the ring since the worker was last woken */
-	__u32 reserved;
-	__u64 thread_pointer; /* FS base of the thread: its thread-local storage; for walkers */
+	__u32 copies_owed;	 /* to the stacks of this process (sample/new_code.h); 0: to none */
+	__u64 thread_pointer;	 /* FS base of the thread: its thread-local storage; for walkers */
 };
 
 _Static_assert(sizeof(struct cpu_state) <= 32768, "a value of a per-CPU map");

@@ -26,15 +26,18 @@ static __always_inline bool copy_has_room(void)
 	       bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE) / 2;
 }
 
-/* Writes the copies into the ring. Without room there the worker reads the memory itself. */
+/* Writes the copies into the ring, and sets new_codes_copied. Without room there the worker reads
+ * the memory itself. */
 static __always_inline void copy_new_code(struct cpu_state *cpu, __u32 runtime)
 {
 	struct unwind_state *s = &cpu->unwind;
 	struct bh_memory_copy *copy = (struct bh_memory_copy *)s->runtime.heap;
 
+	cpu->progress.new_codes_copied = 0;
 	for (int i = 0; i < NEW_CODES_MAX; i++) {
 		if (i >= cpu->progress.new_codes || !copy_has_room())
 			break;
+		cpu->progress.new_codes_copied++;
 		const __u64 at = bits_mask(cpu->progress.new_code[i], BH_USER_FRAMES_MAX - 1);
 
 		if (bh_frame_runtime(s->frames[at]) != runtime)

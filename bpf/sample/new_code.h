@@ -23,6 +23,10 @@
  * second one, where every runtime has the identity of the function (runtime/frame_word.h,
  * runtime/cpython.h). The position in the function is in the lower half.
  *
+ * Code beyond the first NEW_CODES_MAX of a stack, and code for which the ring has no room, stays
+ * new. Its copy is made with the next stack of the process on this CPU (`copies_owed`), although
+ * the method cache has seen all of it then.
+ *
  * A process can wake the worker with each of its samples, but not more often.
  *
  * Example: a Python program calls outer() and inner(). The first sample has three frames, <module>,
@@ -81,9 +85,15 @@ __noinline int new_code_search(__u32 unused)
 			const __u32 wanted = hash >> 32, now = *(volatile __u32 *)tag;
 
 			if (now != wanted && now != (wanted ^ mine)) {
-				const __u32 count = cpu->progress.new_codes++;
+				const __u32 count = cpu->progress.new_codes;
 
-				cpu->progress.new_code[bits_mask(count, NEW_CODES_MAX - 1)] = at;
+				if (count >= NEW_CODES_MAX) {
+					cpu->copies_owed = s->header.tgid;
+					at = s->header.user_count;
+					break;
+				}
+				cpu->progress.new_code[count] = at;
+				cpu->progress.new_codes++;
 				*tag = wanted ^ mine;
 			}
 		}
@@ -93,7 +103,7 @@ __noinline int new_code_search(__u32 unused)
 	return 0;
 }
 
-/* Lets no CPU make further copies of the new code. */
+/* Lets no CPU make further copies of the new code that is copied. */
 __noinline int new_code_done(__u32 unused)
 {
 	__u32 zero = 0;
@@ -107,7 +117,12 @@ __noinline int new_code_done(__u32 unused)
 		__u64 hash;
 		__u32 *tag = new_code_tag(seen, &cpu->unwind, cpu->progress.new_code[i], &hash);
 
-		*tag = hash >> 32;
+		if (i < cpu->progress.new_codes_copied) {
+			*tag = hash >> 32;
+		} else {
+			*tag = 0;
+			cpu->copies_owed = cpu->unwind.header.tgid;
+		}
 	}
 	return 0;
 }
@@ -117,6 +132,7 @@ static __always_inline bool new_code(struct cpu_state *cpu)
 {
 	cpu->progress.code_next = 0;
 	cpu->progress.new_codes = 0;
+	cpu->copies_owed = 0;
 	if (!cpu->unwind.runtime.managed_frames)
 		return false;
 	for (int i = 0; i < NEW_CODE_BATCHES; i++) {

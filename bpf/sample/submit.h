@@ -123,7 +123,7 @@ static __always_inline void submit(struct bpf_perf_event_data *ctx, struct cpu_s
 		return;
 	}
 	cpu->progress.send_flags = submit_flags(cpu, sizeof(*h) + frames * 8);
-	if (managed && cpu->unwind.runtime.new_code)
+	if (managed && (cpu->unwind.runtime.new_code || cpu->copies_owed == h->tgid))
 		bpf_tail_call(ctx, &programs, BH_PROGRAM_SEND + cpu->unwind.runtime.id);
 	send_stack(cpu);
 }
