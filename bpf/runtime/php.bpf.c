@@ -361,6 +361,26 @@ static __always_inline int php_find_globals(struct unwind_state *s, UNWIND_ENV e
 
 RUNTIME_PART(php, find_globals)
 
+/* Returns whether the loop executes `call`, as r14 says, while the innermost call of the list is
+ * the one that was read from it as its previous one. r14 may be anything in C code, for example the
+ * address of what was left of an earlier call. The loop executes PHP functions, and only a marked
+ * call of them comes from a function that is written in C. */
+static __always_inline int php_is_executed(struct unwind_state *s, UNWIND_ENV env, uint64_t call)
+{
+	struct php_state *p = php_state(s);
+	uint64_t fields[PHP_CALL_BYTES / 8];
+
+	if (env_read(env, fields, sizeof(fields), call) || fields[PHP_CALL_PREVIOUS / 8] != p->call)
+		return 0;
+	const uint8_t type = walker_read(env, fields[PHP_CALL_FUNCTION / 8] + PHP_FUNCTION_TYPE);
+	const uint64_t caller = walker_read(env, p->call + PHP_CALL_FUNCTION);
+
+	if (type != PHP_TYPE_USER && type != PHP_TYPE_EVAL)
+		return 0;
+	return (fields[PHP_CALL_INFO / 8] & PHP_CALL_TOP) ||
+	       (uint8_t)walker_read(env, caller + PHP_FUNCTION_TYPE) != PHP_TYPE_INTERNAL;
+}
+
 /* Finds the innermost call, and whether the loop at s->pc has one. Sets `opline` to its
  * instruction, or to 0 if only the call itself has that. */
 static __always_inline int php_start(struct unwind_state *s, UNWIND_ENV env,
@@ -380,7 +400,7 @@ static __always_inline int php_start(struct unwind_state *s, UNWIND_ENV env,
 	if (s->registers_known && s->pc - b->leave_start < b->leave_end - b->leave_start)
 		return 0;
 	/* The loop takes a call off the list before it has ended, and adds it after its start. */
-	if (of_loop != p->call && walker_read(env, of_loop + PHP_CALL_PREVIOUS) == p->call)
+	if (of_loop != p->call && php_is_executed(s, env, of_loop))
 		p->call = of_loop;
 	if (of_loop == p->call && !p->compiled) {
 		/* What the call itself has may be an earlier instruction. */
