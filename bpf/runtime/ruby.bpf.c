@@ -56,17 +56,18 @@ enum {
 	COMPILED_LEAVE_BYTES = 16, /* of the code that returns from compiled code */
 };
 
-/* Returns whether what is cached of code may be of another method: that of the frame is a different
- * one. */
-static __always_inline int ruby_is_other_method(const struct ruby_state *p, uint32_t method)
+/* Returns what the code of the frame has as its address in the method cache: the pc, because
+ * instructions are never moved, and the method, if the frame says which, because a block may be the
+ * code of several. */
+static __always_inline uint64_t ruby_code_key(const struct ruby_state *p)
 {
-	return ((p->flags & RUBY_FLAG_TYPE) == RUBY_TYPE_METHOD ||
-		(p->flags & RUBY_FLAG_METHOD_BLOCK)) &&
-	       (uint32_t)(p->entry >> 3) != method;
+	const int has_method =
+	    (p->flags & RUBY_FLAG_TYPE) == RUBY_TYPE_METHOD || (p->flags & RUBY_FLAG_METHOD_BLOCK);
+
+	return has_method ? p->pc ^ p->entry * HASH_MULTIPLIER : p->pc;
 }
 
-/* Does what identify does, by the method cache if it can. Entries are found by the pc, because
- * instructions are never moved. */
+/* Does what identify does, by the method cache if it can. */
 static __always_inline int ruby_find_code(struct unwind_state *s, UNWIND_ENV env,
 					  const struct ruby_block *b)
 {
@@ -80,32 +81,30 @@ static __always_inline int ruby_find_code(struct unwind_state *s, UNWIND_ENV env
 			p->pc = p->start;
 		return 1;
 	}
-	struct method_cache_entry *entry = method_cache_find(s, cache, p->pc);
+	const uint64_t key = ruby_code_key(p);
+	struct method_cache_entry *entry = method_cache_find(s, cache, key);
 
-	if (entry && method_cache_is_trusted(s, entry) &&
-	    !ruby_is_other_method(p, entry->facts[2])) {
+	if (entry && method_cache_is_trusted(s, entry)) {
 		p->word = entry->facts[0];
 		/* Addresses are multiples of 8 below 2^47. */
 		p->body = (entry->facts[1] | (uint64_t)(entry->facts[3] & 0xfff) << 32) << 3;
-		p->method = (entry->facts[2] | (uint64_t)(entry->facts[3] >> 12 & 0xfff) << 32)
-			    << 3;
-		p->kind = entry->facts[3] >> 24;
+		p->class = (entry->facts[2] | (uint64_t)(entry->facts[3] >> 12 & 0xfff) << 32) << 3;
 		p->start = 0;
 		return 1;
 	}
 	if (!RUNTIME_CALL(ruby, identify, s, env, b))
 		return 0;
-	const uint32_t high = (uint32_t)(p->body >> 35 & 0xfff) |
-			      (uint32_t)(p->method >> 35 & 0xfff) << 12 | (uint32_t)p->kind << 24;
+	const uint32_t high = (uint32_t)(p->body >> 35 & 0xfff) | (uint32_t)(p->class >> 35 & 0xfff)
+								      << 12;
 
-	entry = method_cache_record(s, cache, entry, p->pc,
+	entry = method_cache_record(s, cache, entry, key,
 				    entry && entry->facts[0] == (uint32_t)p->word &&
 					entry->facts[1] == (uint32_t)(p->body >> 3) &&
-					entry->facts[2] == (uint32_t)(p->method >> 3));
+					entry->facts[2] == (uint32_t)(p->class >> 3));
 	if (entry) {
 		entry->facts[0] = p->word;
 		entry->facts[1] = p->body >> 3;
-		entry->facts[2] = p->method >> 3;
+		entry->facts[2] = p->class >> 3;
 		entry->facts[3] = high;
 	}
 	return 1;
@@ -129,10 +128,10 @@ static __always_inline int ruby_push_code(struct unwind_state *s, UNWIND_ENV env
 		p->flags = 0;
 		return 0;
 	}
-	words[0] = frame_word((uint32_t)p->word, (uint32_t)p->kind, ruby_position(p->pc));
-	words[1] = p->method;
-	return p->method ? push_managed(s, BH_RUNTIME_RUBY, p->body, 2, words)
-			 : push_managed(s, BH_RUNTIME_RUBY, p->body, 1, words);
+	words[0] = frame_word((uint32_t)p->word, RUBY_FRAME_BODY, ruby_position(p->pc));
+	words[1] = p->class;
+	return p->class ? push_managed(s, BH_RUNTIME_RUBY, p->body, 2, words)
+			: push_managed(s, BH_RUNTIME_RUBY, p->body, 1, words);
 }
 
 RUNTIME_PART(ruby, push_code)
@@ -151,22 +150,22 @@ static __always_inline int ruby_push_c(struct unwind_state *s, UNWIND_ENV env,
 	if (!ruby_read_method(p, env, p->entry))
 		return 0;
 	struct method_cache_entry *entry = method_cache_find(s, cache, p->definition);
-	const uint32_t owner = (uint32_t)(p->owner >> 3);
+	const uint32_t class = (uint32_t)(p->class >> 3);
 
-	if (entry && method_cache_is_trusted(s, entry) && entry->facts[1] == owner) {
+	if (entry && method_cache_is_trusted(s, entry) && entry->facts[1] == class) {
 		p->word = entry->facts[0];
 	} else {
 		p->word = ruby_c_identity(walker_read(env, p->definition + RUBY_DEFINITION_SERIAL),
-					  p->owner ^ walker_read(env, p->owner + b->class_word));
+					  p->class ^ walker_read(env, p->class + b->class_word));
 		entry = method_cache_record(s, cache, entry, p->definition,
 					    entry && entry->facts[0] == (uint32_t)p->word);
 		if (entry) {
 			entry->facts[0] = p->word;
-			entry->facts[1] = owner;
+			entry->facts[1] = class;
 		}
 	}
 	words[0] = frame_word((uint32_t)p->word, RUBY_FRAME_C, 0);
-	words[1] = p->method;
+	words[1] = p->class;
 	return push_managed(s, BH_RUNTIME_RUBY, p->definition, 2, words);
 }
 
@@ -499,16 +498,16 @@ static __always_inline int ruby_copy_code(struct unwind_state *s, UNWIND_ENV env
 {
 	struct ruby_copy *copy = (void *)s->runtime.heap;
 	const uint64_t address = copy->start.frame & BH_ADDRESS_MASK;
-	const uint64_t method = bh_frame_words(copy->start.frame) == 3 ? copy->start.more[0] : 0;
+	const uint64_t class = bh_frame_words(copy->start.frame) == 3 ? copy->start.more[0] : 0;
 
 	s->runtime.heap_bytes = 0;
 	if (frame_word_kind(copy->start.word) == RUBY_FRAME_C) {
-		ruby_copy_c(env, b, (void *)s->runtime.heap, method);
+		ruby_copy_c(env, b, (void *)s->runtime.heap, address, class);
 		return sizeof(struct ruby_copy_c);
 	}
 	walker_copy_part(env, &copy->body_part, copy->body, sizeof(copy->body), address,
 			 sizeof(copy->body));
-	ruby_copy_method(env, b, &copy->method, method);
+	ruby_copy_class(env, b, &copy->class, class);
 	const int has_body = copy->body_part.bytes != 0;
 
 	ruby_copy_string(env, &copy->label, has_body ? copy->body[RUBY_BODY_LABEL] : 0);

@@ -77,10 +77,8 @@ enum {
 	RUBY_METHOD_DEFINITION = 2,
 	RUBY_METHOD_OWNER = 4, /* the class */
 	RUBY_METHOD_WORDS = 5,
-	RUBY_DEFINITION_TYPE_MASK = 0xf, /* in the first word */
-	RUBY_DEFINITION_CODE = 0,	 /* VM_METHOD_TYPE_ISEQ */
-	RUBY_DEFINITION_ID = 32,	 /* of the name */
-	RUBY_DEFINITION_SERIAL = 40,	 /* no other definition of the process has this number */
+	RUBY_DEFINITION_ID = 32,     /* of the name */
+	RUBY_DEFINITION_SERIAL = 40, /* no other definition of the process has this number */
 	RUBY_DEFINITION_WORDS = 6,
 
 	/* rb_iseq_t and its body, in words. */
@@ -145,11 +143,12 @@ _Static_assert(sizeof(struct ruby_block) <= BH_RUNTIME_BLOCK_BYTES, "fits");
  * A managed frame of Ruby has two words, or three. The payload of the first one is the address of
  * the body of the code, or of a method's definition; neither is ever moved. The second one is a
  * frame_word(), whose position has the lower bits of the index of the word at the pc
- * (ruby_position()). The third one is the address of the method, if there is one.
+ * (ruby_position()). The third one is the address of the method's class, if there is a method. The
+ * method entry itself may be gone when its name is read: one is made for each call of a method that
+ * was bound to an object (UnboundMethod#bind).
  */
 enum ruby_frame {
-	RUBY_FRAME_METHOD,  /* the code of a method */
-	RUBY_FRAME_OTHER,   /* other code: blocks, classes, files, evaluated texts */
+	RUBY_FRAME_BODY,    /* methods, blocks, classes, files, evaluated texts */
 	RUBY_FRAME_C,	    /* a method that is written in C */
 	RUBY_FRAME_COLLECT, /* the garbage collector; the payload has no meaning */
 	RUBY_FRAMES
@@ -176,19 +175,18 @@ static inline int ruby_may_be_object(uint64_t value)
 	return value && !(value & 7);
 }
 
-/* Returns what distinguishes code from other code at the same address later. `serial` is that of
- * the definition of the method that the code belongs to, and `owner` distinguishes its class (0:
- * there is no method). `body` are the first words of its body. `label` and `path` are
- * text_end_hash() of what they refer to, because strings are freed before the code. */
-static inline uint32_t ruby_identity(uint64_t serial, uint64_t owner,
-				     const uint64_t body[RUBY_BODY_WORDS], uint32_t label,
-				     uint32_t path)
+/* Returns what distinguishes code from other code at the same address later. `owner` distinguishes
+ * the class of the method that the code belongs to (0: there is no method). `body` are the first
+ * words of its body. `label` and `path` are text_end_hash() of what they refer to, because strings
+ * are freed before the code. */
+static inline uint32_t ruby_identity(uint64_t owner, const uint64_t body[RUBY_BODY_WORDS],
+				     uint32_t label, uint32_t path)
 {
-	return frame_word_hash(serial ^ owner << 16, body[RUBY_BODY_START] ^ body[RUBY_BODY_SIZE],
+	return frame_word_hash(owner << 16, body[RUBY_BODY_START] ^ body[RUBY_BODY_SIZE],
 			       (uint64_t)label << 32 ^ path ^ body[RUBY_BODY_LINE] << 16);
 }
 
-/* Does the same for a method that is written in C. */
+/* Does the same for a method that is written in C. `serial` is that of its definition. */
 static inline uint32_t ruby_c_identity(uint64_t serial, uint64_t owner)
 {
 	return frame_word_hash(serial, owner, 0);

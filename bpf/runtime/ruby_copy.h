@@ -3,7 +3,7 @@
  * Copies of what the names of Ruby's code need. Code that `eval` has made is freed by the next
  * garbage collection after it has run, and objects may be moved. What is copied is what
  * symbolizer/runtime/ruby_names.c reads: the body of the code, its strings, its lines, and the
- * method. The class is copied if its name is in it.
+ * class of its method. The name of the class is copied if it is in it.
  */
 #ifndef BPF_RUNTIME_RUBY_COPY_H
 #define BPF_RUNTIME_RUBY_COPY_H
@@ -30,15 +30,11 @@ struct ruby_copy_text {
 	uint8_t text[RUBY_COPY_LABEL];
 };
 
-/* A method, and its class. */
-struct ruby_copy_method {
-	struct bh_memory_part method_part;
-	uint64_t method[RUBY_METHOD_WORDS];
-	struct bh_memory_part definition_part;
-	uint64_t definition[RUBY_DEFINITION_WORDS];
-	struct bh_memory_part class_part;
-	uint64_t class[RUBY_COPY_CLASS / 8];
-	struct ruby_copy_text class_path;
+/* A class, and its name. */
+struct ruby_copy_class {
+	struct bh_memory_part fields_part;
+	uint64_t fields[RUBY_COPY_CLASS / 8];
+	struct ruby_copy_text path;
 };
 
 /* An array, and one of its elements. */
@@ -52,7 +48,9 @@ struct ruby_copy_element {
 /* Of a method that is written in C: its name is in the table of names. */
 struct ruby_copy_c {
 	struct bh_memory_copy start;
-	struct ruby_copy_method method;
+	struct ruby_copy_class class;
+	struct bh_memory_part definition_part;
+	uint64_t definition[RUBY_DEFINITION_WORDS];
 	struct bh_memory_part ids_part;
 	uint64_t ids[1];
 	struct ruby_copy_element table, part;
@@ -62,7 +60,7 @@ _Static_assert(sizeof(struct ruby_copy_c) <= BH_MEMORY_COPY_MAX, "fits");
 
 struct ruby_copy {
 	struct bh_memory_copy start;
-	struct ruby_copy_method method;
+	struct ruby_copy_class class;
 	struct bh_memory_part body_part;
 	uint64_t body[RUBY_COPY_BODY / 8];
 	struct ruby_copy_text label, base;
@@ -98,22 +96,14 @@ static __always_inline void ruby_copy_string(UNWIND_ENV env, struct ruby_copy_te
 			 ruby_copy_elsewhere(&copy->object_part, copy->object));
 }
 
-/* Copies the method and its class. */
-static __always_inline void ruby_copy_method(UNWIND_ENV env, const struct ruby_block *b,
-					     struct ruby_copy_method *copy, uint64_t address)
+/* Copies the class at an address, which may be 0. */
+static __always_inline void ruby_copy_class(UNWIND_ENV env, const struct ruby_block *b,
+					    struct ruby_copy_class *copy, uint64_t address)
 {
-	walker_copy_part(env, &copy->method_part, copy->method, sizeof(copy->method), address,
-			 address ? sizeof(copy->method) : 0);
-	const int has_method = copy->method_part.bytes != 0;
-
-	walker_copy_part(env, &copy->definition_part, copy->definition, sizeof(copy->definition),
-			 has_method ? copy->method[RUBY_METHOD_DEFINITION] : 0,
-			 has_method ? sizeof(copy->definition) : 0);
-	walker_copy_text(env, &copy->class_part, copy->class, sizeof(copy->class),
-			 has_method ? copy->method[RUBY_METHOD_OWNER] : 0);
-	ruby_copy_string(env, &copy->class_path,
-			 copy->class_part.bytes && b->class_path
-			     ? copy->class[bits_mask(b->class_path >> 3, 15)]
+	walker_copy_text(env, &copy->fields_part, copy->fields, sizeof(copy->fields), address);
+	ruby_copy_string(env, &copy->path,
+			 copy->fields_part.bytes && b->class_path
+			     ? copy->fields[bits_mask(b->class_path >> 3, 15)]
 			     : 0);
 }
 
@@ -135,12 +125,14 @@ static __always_inline uint64_t ruby_copy_element(UNWIND_ENV env, struct ruby_co
 
 /* Copies what the name of a method that is written in C needs. */
 static __always_inline void ruby_copy_c(UNWIND_ENV env, const struct ruby_block *b,
-					struct ruby_copy_c *copy, uint64_t method)
+					struct ruby_copy_c *copy, uint64_t definition,
+					uint64_t class)
 {
-	ruby_copy_method(env, b, &copy->method, method);
-	const uint64_t id = copy->method.definition_part.bytes
-				? copy->method.definition[RUBY_DEFINITION_ID / 8]
-				: 0;
+	ruby_copy_class(env, b, &copy->class, class);
+	walker_copy_part(env, &copy->definition_part, copy->definition, sizeof(copy->definition),
+			 definition, sizeof(copy->definition));
+	const uint64_t id =
+	    copy->definition_part.bytes ? copy->definition[RUBY_DEFINITION_ID / 8] : 0;
 	const uint32_t serial = ruby_id_serial(id, b->last_operator);
 
 	walker_copy_part(env, &copy->ids_part, copy->ids, sizeof(copy->ids), b->ids,

@@ -36,10 +36,11 @@ struct ruby_state {
 			uint64_t at, before, return_address, is_exec;
 		};
 	};
-	uint64_t entry, outer, flags;			  /* of its environment */
-	uint64_t method, definition, owner, serial, type; /* results of find_method */
-	uint64_t body, word, kind, start, bytes;	  /* results of identify */
-	uint64_t text; /* the string to be hashed, and then its hash */
+	uint64_t entry, outer, flags;	    /* of its environment */
+	uint64_t method, definition, class; /* results of ruby_read_method() */
+	uint64_t owner;			    /* result of find_method, and p->class */
+	uint64_t body, word, start, bytes;  /* results of identify */
+	uint64_t text;			    /* the string to be hashed, and then its hash */
 	uint64_t environment_bytes;
 };
 
@@ -95,7 +96,8 @@ static __always_inline int ruby_hash_text(struct unwind_state *s, UNWIND_ENV env
 
 RUNTIME_PART(ruby, hash_text)
 
-/* Reads a method entry, or what refers to one. Returns whether it is one. */
+/* Reads a method entry: sets `definition` and `class`. Returns whether it is one. If it refers to
+ * one, sets `method` to that. */
 static __always_inline int ruby_read_method(struct ruby_state *p, UNWIND_ENV env, uint64_t at)
 {
 	uint64_t words[RUBY_METHOD_WORDS];
@@ -106,18 +108,16 @@ static __always_inline int ruby_read_method(struct ruby_state *p, UNWIND_ENV env
 		return 0;
 	const uint64_t type = words[0] >> RUBY_INTERNAL_SHIFT & RUBY_INTERNAL_MASK;
 
-	/* For find_method: it is in there. */
 	p->method = type == RUBY_INTERNAL_VARIABLES ? words[1] : 0;
 	if (type != RUBY_INTERNAL_METHOD)
 		return 0;
-	p->method = at;
 	p->definition = words[RUBY_METHOD_DEFINITION];
-	p->owner = words[RUBY_METHOD_OWNER];
+	p->class = words[RUBY_METHOD_OWNER];
 	return 1;
 }
 
-/* Finds the method that the code of the frame belongs to: sets `method`, `definition`, `owner`,
- * `serial` and `type`, or `method` to 0. */
+/* Finds the method that the code of the frame belongs to: sets its `class`, what distinguishes that
+ * (`owner`), or both to 0. */
 static __always_inline int ruby_find_method(struct unwind_state *s, UNWIND_ENV env,
 					    const struct ruby_block *b)
 {
@@ -125,9 +125,8 @@ static __always_inline int ruby_find_method(struct unwind_state *s, UNWIND_ENV e
 	uint64_t environment[RUBY_ENVIRONMENT_WORDS], at = p->ep;
 	int found = 0;
 
+	p->class = 0;
 	p->owner = 0;
-	p->serial = 0;
-	p->type = 0;
 	/* The loop must end with a conditional jump: 5.10 and 6.1 refuse others that lead back. */
 	UNWIND_NO_UNROLL
 	for (int i = 0; i < OUTER_MAX; i++) {
@@ -142,21 +141,15 @@ static __always_inline int ruby_find_method(struct unwind_state *s, UNWIND_ENV e
 		if (found || environment[RUBY_ENVIRONMENT_FLAGS] & RUBY_FLAG_LOCAL)
 			break;
 	}
-	if (!found || env_read(env, environment, 8, p->definition)) {
-		p->method = 0;
-		p->owner = 0;
-		return 0;
-	}
-	p->type = environment[0] & RUBY_DEFINITION_TYPE_MASK;
-	p->serial = walker_read(env, p->definition + RUBY_DEFINITION_SERIAL);
-	p->owner ^= walker_read(env, p->owner + b->class_word);
-	return 1;
+	if (found)
+		p->owner = p->class ^ walker_read(env, p->class + b->class_word);
+	return found;
 }
 
 RUNTIME_PART(ruby, find_method)
 
-/* Sets `body`, `start`, `bytes`, `word` (the identity) and `kind` of the code of the frame, and its
- * method. Returns 0 if it cannot be read. */
+/* Sets `body`, `start`, `bytes` and `word` (the identity) of the code of the frame, and the class
+ * of its method. Returns 0 if it cannot be read. */
 static __always_inline int ruby_identify(struct unwind_state *s, UNWIND_ENV env,
 					 const struct ruby_block *b)
 {
@@ -172,10 +165,6 @@ static __always_inline int ruby_identify(struct unwind_state *s, UNWIND_ENV env,
 	p->start = body[RUBY_BODY_START];
 	p->bytes = body[RUBY_BODY_SIZE] >> 32 << 3;
 	RUNTIME_CALL(ruby, find_method, s, env, b);
-	p->kind = (p->flags & RUBY_FLAG_TYPE) == RUBY_TYPE_METHOD && p->method &&
-			  p->type == RUBY_DEFINITION_CODE
-		      ? RUBY_FRAME_METHOD
-		      : RUBY_FRAME_OTHER;
 	p->text = body[RUBY_BODY_LABEL];
 	RUNTIME_CALL(ruby, hash_text, s, env, b);
 	label = (uint32_t)p->text;
@@ -184,7 +173,7 @@ static __always_inline int ruby_identify(struct unwind_state *s, UNWIND_ENV env,
 	path = (uint32_t)p->text;
 	if (!b->line_is_object)
 		body[RUBY_BODY_LINE] = (uint32_t)body[RUBY_BODY_LINE];
-	p->word = ruby_identity(p->serial, p->owner, body, label, path);
+	p->word = ruby_identity(p->owner, body, label, path);
 	return 1;
 }
 

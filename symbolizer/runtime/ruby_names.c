@@ -14,7 +14,7 @@
  * inserted before it.
  *
  * Example: words are the body 0x55e7c0a8, identity << 32 | the lower bits of the pc's word, and the
- * method 0x7f12a8. The label is "block in total", the name of the method "total", and its class has
+ * class 0x7f12a8. The label is "block in total", the name of the method "total", and the class has
  * the name "Cart". The instructions start at 0x55e7d000, and the pc is 0x55e7d028: that is position
  * 5, which is after the instruction of position 4. So its line is the one of position 4.
  */
@@ -34,18 +34,12 @@ enum {
 	NAME_BYTES = METHOD_BYTES + RUBY_TEXT_BYTES, /* and the start of a label */
 };
 
-/* The method that code belongs to, or a method that is written in C. */
-struct method {
-	uint64_t owner; /* its class */
-	uint64_t owner_identity;
-	uint64_t definition, serial, id, type;
-};
-
 /* What is read of code. */
 struct code {
 	uint64_t body[RUBY_BODY_WORDS];
 	uint64_t lines[RUBY_LINES_WORDS];
-	struct method method; /* zeros if there is none */
+	uint64_t class; /* of the method that it belongs to; 0: there is none */
+	uint64_t owner; /* what distinguishes the class */
 	struct ruby_text label, base, path;
 };
 
@@ -54,49 +48,34 @@ struct ruby_names *ruby_names_new(void)
 	return calloc(1, sizeof(struct ruby_names));
 }
 
-/* Reads the method of a frame. Returns 0; -ESTALE: there is another object; or an error of
+/* Reads what distinguishes a class from another one at its address later. Returns 0 or an error of
  * memory_read(). */
-static int read_method(const struct ruby_process *process, uint64_t address, struct method *method)
+static int read_owner(const struct ruby_process *process, uint64_t class, uint64_t *owner)
 {
-	uint64_t entry[RUBY_METHOD_WORDS], definition[RUBY_DEFINITION_WORDS], word = 0;
-	int r = memory_read(process->memory, address, entry, sizeof(entry));
+	uint64_t word = 0;
+	int r =
+	    memory_read_u64(process->memory, class + process->image->offsets->class_word, &word);
 
-	if (r)
-		return r;
-	if ((entry[0] & RUBY_OBJECT_TYPE) != RUBY_OBJECT_INTERNAL ||
-	    (entry[0] >> RUBY_INTERNAL_SHIFT & RUBY_INTERNAL_MASK) != RUBY_INTERNAL_METHOD)
-		return -ESTALE;
-	r = memory_read(process->memory, entry[RUBY_METHOD_DEFINITION], definition,
-			sizeof(definition));
-	if (!r)
-		r = memory_read_u64(process->memory,
-				    entry[RUBY_METHOD_OWNER] + process->image->offsets->class_word,
-				    &word);
-	*method = (struct method){.owner = entry[RUBY_METHOD_OWNER],
-				  .owner_identity = entry[RUBY_METHOD_OWNER] ^ word,
-				  .definition = entry[RUBY_METHOD_DEFINITION],
-				  .serial = definition[RUBY_DEFINITION_SERIAL / 8],
-				  .id = definition[RUBY_DEFINITION_ID / 8],
-				  .type = definition[0] & RUBY_DEFINITION_TYPE_MASK};
+	*owner = class ^ word;
 	return r;
 }
 
 /* Writes the name of a method with that of its class, as it is known. Returns 0 or an error of
  * memory_read(). */
-static int format_method(const struct ruby_process *process, const struct method *method,
-			 const char *base, char name[static METHOD_BYTES])
+static int format_method(const struct ruby_process *process, uint64_t class, const char *base,
+			 char name[static METHOD_BYTES])
 {
-	struct ruby_text class = {0};
+	struct ruby_text path = {0};
 	bool is_singleton = false;
-	int r = ruby_class_name(process, method->owner, &class, &is_singleton);
+	int r = ruby_class_name(process, class, &path, &is_singleton);
 
-	/* The copy of what is needed for a name does not always have the class. */
+	/* The copy of what is needed for a name does not always have that of the class. */
 	if (r == -ESTALE && process->memory->copy)
-		class.text[0] = 0;
+		path.text[0] = 0;
 	else if (r)
 		return r;
-	snprintf(name, METHOD_BYTES, "%s%s%s", class.text,
-		 !class.text[0] ? ""
+	snprintf(name, METHOD_BYTES, "%s%s%s", path.text,
+		 !path.text[0]	? ""
 		 : is_singleton ? "."
 				: "#",
 		 base);
@@ -118,23 +97,25 @@ static void set_frame(struct named_frames *frames, const char *name, const char 
 static int name_c(const struct ruby_process *process, const uint64_t *words,
 		  struct named_frames *frames)
 {
+	uint64_t definition[RUBY_DEFINITION_WORDS], owner;
 	struct ruby_text text;
-	struct method method;
 	char name[METHOD_BYTES];
 
 	if (bh_frame_words(words[0]) != 3)
 		return -ESTALE;
-	int r = read_method(process, words[2], &method);
-	if (!r && (method.definition != (words[0] & BH_ADDRESS_MASK) ||
-		   ruby_c_identity(method.serial, method.owner_identity) !=
-		       frame_word_identity(words[1])))
+	int r = memory_read(process->memory, words[0] & BH_ADDRESS_MASK, definition,
+			    sizeof(definition));
+	if (!r)
+		r = read_owner(process, words[2], &owner);
+	if (!r && ruby_c_identity(definition[RUBY_DEFINITION_SERIAL / 8], owner) !=
+		      frame_word_identity(words[1]))
 		r = -ESTALE;
 	if (!r)
-		r = ruby_text_of_id(process, method.id, &text);
+		r = ruby_text_of_id(process, definition[RUBY_DEFINITION_ID / 8], &text);
 	if (!r && !text.text[0])
 		r = -ESTALE;
 	if (!r)
-		r = format_method(process, &method, text.text, name);
+		r = format_method(process, words[2], text.text, name);
 	if (!r)
 		set_frame(frames, name, "", 0, 0);
 	return r;
@@ -144,17 +125,15 @@ static int name_c(const struct ruby_process *process, const uint64_t *words,
 static bool is_same_code(const struct ruby_process *process, const struct code *code,
 			 const uint64_t *words)
 {
-	const bool is_method = frame_word_kind(words[1]) == RUBY_FRAME_METHOD;
 	uint64_t body[RUBY_BODY_WORDS];
 
-	if (!code->label.hash || !code->path.hash ||
-	    (is_method && code->method.type != RUBY_DEFINITION_CODE))
+	if (!code->label.hash || !code->path.hash)
 		return false;
 	memcpy(body, code->body, sizeof(body));
 	if (!process->image->offsets->line_is_object)
 		body[RUBY_BODY_LINE] = (uint32_t)body[RUBY_BODY_LINE];
-	return ruby_identity(code->method.serial, code->method.owner_identity, body,
-			     code->label.hash, code->path.hash) == frame_word_identity(words[1]);
+	return ruby_identity(code->owner, body, code->label.hash, code->path.hash) ==
+	       frame_word_identity(words[1]);
 }
 
 /* In the place of the label of an evaluated text, reads that of the code that evaluates it. Returns
@@ -194,8 +173,9 @@ static int read_code(const struct ruby_process *process, const uint64_t *words, 
 	if (!r)
 		r = memory_read(memory, address + process->image->offsets->lines, code->lines,
 				sizeof(code->lines));
-	if (!r && bh_frame_words(words[0]) == 3)
-		r = read_method(process, words[2], &code->method);
+	code->class = bh_frame_words(words[0]) == 3 ? words[2] : 0;
+	if (!r && code->class)
+		r = read_owner(process, code->class, &code->owner);
 	if (!r)
 		r = ruby_text_read(process, code->body[RUBY_BODY_LABEL], &code->label);
 	if (!r)
@@ -231,10 +211,10 @@ static int format_code(const struct ruby_process *process, const struct code *co
 	char method[METHOD_BYTES];
 
 	snprintf(name, NAME_BYTES, "%s", label);
-	if (!code->method.owner || !suffix || is_no_method(base) || suffix > length ||
+	if (!code->class || !suffix || is_no_method(base) || suffix > length ||
 	    strcmp(label + length - suffix, base) != 0)
 		return 0;
-	int r = format_method(process, &code->method, base, method);
+	int r = format_method(process, code->class, base, method);
 	if (!r)
 		snprintf(name, NAME_BYTES, "%.*s%s", (int)(length - suffix), label, method);
 	return r;
@@ -292,8 +272,7 @@ int ruby_names_find(struct ruby_names *names, const struct ruby_image *image, ui
 	if (bh_frame_words(words[0]) < 2)
 		return -ESTALE;
 	switch (frame_word_kind(words[1])) {
-	case RUBY_FRAME_METHOD:
-	case RUBY_FRAME_OTHER:
+	case RUBY_FRAME_BODY:
 		return name_code(&process, words, frames);
 	case RUBY_FRAME_C:
 		return name_c(&process, words, frames);

@@ -30,7 +30,7 @@ struct string {
 static struct {
 	uint64_t body[40];
 	uint64_t instructions[8];
-	uint64_t method[RUBY_METHOD_WORDS], definition[RUBY_DEFINITION_WORDS];
+	uint64_t definition[RUBY_DEFINITION_WORDS];
 	uint64_t class[24], singleton[24];
 	uint32_t entry[3];
 	struct string label, base, path, class_name;
@@ -48,6 +48,7 @@ static const struct ruby_image image = {.offsets = &offsets};
 static struct memory memory;
 static struct ruby_names *names;
 static struct named_frames frames;
+static const uint64_t *method_class; /* of the method of the next frame */
 
 static uint64_t at(const void *object)
 {
@@ -90,11 +91,7 @@ static void setup(void)
 	ruby.body[LINES / 8] = at(ruby.entry);
 	ruby.body[LINES / 8 + 2] = 1;
 	ruby.entry[0] = 12;
-	ruby.method[RUBY_METHOD_FLAGS] = RUBY_OBJECT_INTERNAL | RUBY_INTERNAL_METHOD
-								    << RUBY_INTERNAL_SHIFT;
-	ruby.method[RUBY_METHOD_DEFINITION] = at(ruby.definition);
-	ruby.method[RUBY_METHOD_OWNER] = at(ruby.class);
-	ruby.definition[0] = RUBY_DEFINITION_CODE;
+	method_class = ruby.class;
 	ruby.definition[RUBY_DEFINITION_SERIAL / 8] = SERIAL;
 	ruby.class[0] = RUBY_OBJECT_CLASS;
 	ruby.class[CLASS_WORD / 8] = 77;
@@ -115,15 +112,13 @@ TestSuite(ruby_names, .init = setup, .fini = teardown);
 /* Names the frame that the walker would push now. */
 static void make_words(uint64_t words[3], enum ruby_frame kind)
 {
-	const uint64_t owner = ruby.method[RUBY_METHOD_OWNER];
-	const uint64_t word = *(const uint64_t *)(uintptr_t)(owner + CLASS_WORD);
+	const uint64_t owner = at(method_class) ^ method_class[CLASS_WORD / 8];
 	const uint32_t identity =
-	    ruby_identity(ruby.definition[RUBY_DEFINITION_SERIAL / 8], owner ^ word, ruby.body,
-			  hash_of(&ruby.label), hash_of(&ruby.path));
+	    ruby_identity(owner, ruby.body, hash_of(&ruby.label), hash_of(&ruby.path));
 
 	words[0] = bh_frame_managed(BH_RUNTIME_RUBY, at(ruby.body), 2);
 	words[1] = frame_word(identity, kind, ruby_position(at(ruby.instructions + 3)));
-	words[2] = at(ruby.method);
+	words[2] = at(method_class);
 }
 
 static int find(const uint64_t words[3])
@@ -136,7 +131,7 @@ static void expect(const char *name)
 {
 	uint64_t words[3];
 
-	make_words(words, RUBY_FRAME_OTHER);
+	make_words(words, RUBY_FRAME_BODY);
 	cr_assert_eq(find(words), 0);
 	cr_assert_str_eq(frames.frames[0].function, name);
 }
@@ -145,7 +140,7 @@ Test(ruby_names, a_method_has_class_file_and_lines)
 {
 	uint64_t words[3];
 
-	make_words(words, RUBY_FRAME_METHOD);
+	make_words(words, RUBY_FRAME_BODY);
 	cr_assert_eq(find(words), 0);
 	cr_assert_eq(frames.count, 1);
 	cr_assert_str_eq(frames.frames[0].function, "Cart#total");
@@ -158,7 +153,7 @@ Test(ruby_names, the_class_is_before_the_name_of_the_method)
 {
 	set_string(&ruby.label, "block (2 levels) in total");
 	expect("block (2 levels) in Cart#total");
-	ruby.method[RUBY_METHOD_OWNER] = at(ruby.singleton);
+	method_class = ruby.singleton;
 	expect("block (2 levels) in Cart.total");
 	set_string(&ruby.label, "<");
 	set_string(&ruby.base, "<");
@@ -180,7 +175,7 @@ Test(ruby_names, a_class_without_a_name_is_not_shown)
 	((uint8_t *)ruby.class)[CLASS_HAS_PATH] = 0;
 	expect("total");
 	/* The singleton class of an object that is no class. */
-	ruby.method[RUBY_METHOD_OWNER] = at(ruby.singleton);
+	method_class = ruby.singleton;
 	ruby.singleton[CLASS_OBJECT / 8] = at(&ruby.path);
 	expect("total");
 	ruby.singleton[CLASS_OBJECT / 8] = at(ruby.singleton);
@@ -202,7 +197,7 @@ Test(ruby_names, anything_else_in_its_place_is_stale)
 {
 	uint64_t words[3];
 
-	make_words(words, RUBY_FRAME_METHOD);
+	make_words(words, RUBY_FRAME_BODY);
 	ruby.path.text[5] = 'C';
 	cr_assert_eq(find(words), -ESTALE, "another file");
 	ruby.path.text[5] = 'c';
@@ -210,21 +205,30 @@ Test(ruby_names, anything_else_in_its_place_is_stale)
 	ruby.label.flags = 0;
 	cr_assert_eq(find(words), -ESTALE, "a freed label");
 	ruby.label.flags = RUBY_OBJECT_STRING;
-	ruby.definition[RUBY_DEFINITION_SERIAL / 8]++;
-	cr_assert_eq(find(words), -ESTALE, "another method");
-	ruby.definition[RUBY_DEFINITION_SERIAL / 8]--;
 	ruby.class[CLASS_WORD / 8]++;
 	cr_assert_eq(find(words), -ESTALE, "another class");
 	ruby.class[CLASS_WORD / 8]--;
-	ruby.method[RUBY_METHOD_FLAGS] = 0;
-	cr_assert_eq(find(words), -ESTALE, "a freed method");
+	ruby.body[RUBY_BODY_START]++;
+	cr_assert_eq(find(words), -ESTALE, "other instructions");
+}
+
+/* A method that is written in C has the definition and the class, and its name is in the table of
+ * names. */
+Test(ruby_names, another_method_written_in_c_is_stale)
+{
+	const uint64_t owner = at(ruby.class) ^ ruby.class[CLASS_WORD / 8];
+	const uint64_t words[3] = {bh_frame_managed(BH_RUNTIME_RUBY, at(ruby.definition), 2),
+				   frame_word(ruby_c_identity(SERIAL + 1, owner), RUBY_FRAME_C, 0),
+				   at(ruby.class)};
+
+	cr_assert_eq(find(words), -ESTALE);
 }
 
 Test(ruby_names, a_string_without_an_end_is_refused)
 {
 	uint64_t words[3];
 
-	make_words(words, RUBY_FRAME_METHOD);
+	make_words(words, RUBY_FRAME_BODY);
 	ruby.label.length = UINT64_MAX;
 	cr_assert_neq(find(words), 0);
 	ruby.label.length = 1ull << 40;
@@ -249,7 +253,7 @@ Test(ruby_names, forged_frames_are_stale)
 	words[0] = bh_frame_managed(BH_RUNTIME_RUBY, at(ruby.body), 0);
 	cr_assert_eq(find(words), -ESTALE);
 	/* A pc that is outside of the code. */
-	make_words(words, RUBY_FRAME_METHOD);
+	make_words(words, RUBY_FRAME_BODY);
 	words[1] += 100;
 	cr_assert_eq(find(words), -ESTALE);
 }
