@@ -172,10 +172,10 @@ _Static_assert(BH_RUNTIME_COUNT <= 32, "a set of runtimes is one word");
  * (bpf/runtime/NAME.h).
  */
 #define BH_FRAME_MANAGED (3ull << 62)
-#define BH_MANAGED_EXTRA_SHIFT 58
-#define BH_MANAGED_EXTRA_MAX 3
+#define BH_MANAGED_EXTRA_SHIFT 57
+#define BH_MANAGED_EXTRA_MAX 7
 #define BH_MANAGED_RUNTIME_SHIFT 48
-#define BH_MANAGED_RUNTIME_MASK 0x3ffu
+#define BH_MANAGED_RUNTIME_MASK 0x1ffu
 
 static inline uint64_t bh_frame_managed(unsigned int runtime, uint64_t payload, unsigned int extra)
 {
@@ -196,8 +196,9 @@ static inline unsigned int bh_frame_runtime(uint64_t frame)
 /* Returns the number of words of the frame that begins with this one. */
 static inline unsigned int bh_frame_words(uint64_t frame)
 {
-	return bh_frame_is_managed(frame) ? 1 + (unsigned int)(frame >> BH_MANAGED_EXTRA_SHIFT & 3)
-					  : 1;
+	return bh_frame_is_managed(frame)
+		   ? 1 + (unsigned int)(frame >> BH_MANAGED_EXTRA_SHIFT & BH_MANAGED_EXTRA_MAX)
+		   : 1;
 }
 
 /* ---- Tables. The manager writes them in place, and the unwinder reads them. ---- */
@@ -416,9 +417,9 @@ struct bh_sample_record {
  */
 struct bh_memory_copy {
 	struct bh_sample header;
-	uint64_t frame;				 /* the first word of the managed frame */
-	uint64_t word;				 /* its second word */
-	uint64_t more[BH_MANAGED_EXTRA_MAX - 1]; /* the others, if it has them */
+	uint64_t frame;	  /* the first word of the managed frame */
+	uint64_t word;	  /* its second word */
+	uint64_t more[2]; /* the next ones, if it has them */
 };
 BH_ASSERT_SIZE(struct bh_memory_copy, 96);
 

@@ -115,6 +115,7 @@ static __always_inline int perl_start(struct unwind_state *s, UNWIND_ENV env,
 		p->found = p->stack != 0;
 	}
 	p->current_cop = p->cop;
+	p->return_op = 0;
 	return 0;
 }
 
@@ -207,6 +208,7 @@ static __always_inline int perl_take_one(struct unwind_state *s, UNWIND_ENV env,
 		return 0;
 	}
 	p->cop = p->old_cop;
+	p->return_op = kind == PERL_CONTEXT_NULL ? 0 : p->next_op;
 	p->taken = 1;
 	return end;
 }

@@ -100,8 +100,10 @@ struct perl_block {
 _Static_assert(sizeof(struct perl_block) <= BH_RUNTIME_BLOCK_BYTES, "fits");
 
 /*
- * A managed frame of Perl has two to four words. The second one is a frame_word(), whose position
- * is the line. The payload of the first and the further words depend on the kind.
+ * A managed frame of Perl has three to five words. The second one is a frame_word(), whose position
+ * is the line of the statement that is executed. The payload of the first and the further words
+ * depend on the kind. The last one is a perl_place() with the payload as its base: where in that
+ * statement the next frame was called.
  */
 enum perl_frame {
 	/* The payload is the first op of the sub, which all closures of it share. The third word is
@@ -116,6 +118,19 @@ enum perl_frame {
 	PERL_FRAME_SORT, /* the block of a sort */
 	PERL_FRAME_MAIN, /* the program */
 };
+
+/* Returns the distances of the statement `cop`, in the lower half, and of the op at which the
+ * caller goes on after a call, both from `base` and in units of 8 bytes. 0: that op is not known,
+ * or too far away. Ops of one program are mostly allocated near to each other. */
+static inline uint64_t perl_place(uint64_t base, uint64_t cop, uint64_t next_op)
+{
+	const uint64_t distance = 1ull << 34;
+
+	if (!next_op || cop - base + distance >= 2 * distance ||
+	    next_op - base + distance >= 2 * distance)
+		return 0;
+	return (uint32_t)((cop - base) >> 3) | (next_op - base) >> 3 << 32;
+}
 
 static inline int perl_frame_has_sub(uint32_t kind)
 {

@@ -25,6 +25,7 @@ struct perl_state {
 	uint64_t context_type, old_cop, next_op; /* of the present context */
 	uint64_t ending;			 /* enum perl_ending */
 	uint64_t cop;				 /* the statement that the next frame executes */
+	uint64_t return_op;			 /* where it goes on after the call; 0: unknown */
 	uint64_t current_cop;			 /* PL_curcop */
 	uint64_t op;				 /* PL_op */
 	uint64_t interpreter;			 /* 0: there is only one */
@@ -242,16 +243,19 @@ static __always_inline int perl_push_sub(struct unwind_state *s, UNWIND_ENV env,
 					 const struct perl_block *b)
 {
 	struct perl_state *p = perl_state(s);
-	uint64_t words[3];
+	uint64_t words[4];
 
 	if (!RUNTIME_CALL(perl, find_sub, s, env, b))
 		return BH_REASON_RUNTIME;
 	RUNTIME_CALL(perl, find_statement, s, env, b);
+	const uint64_t place = perl_place(p->sub, p->cop, p->return_op);
+
 	words[0] = frame_word((uint32_t)p->word, (uint32_t)p->kind, p->line);
 	words[1] = p->name;
-	words[2] = p->package;
-	return p->kind == PERL_FRAME_NAMED_SUB ? push_managed(s, BH_RUNTIME_PERL, p->sub, 3, words)
-					       : push_managed(s, BH_RUNTIME_PERL, p->sub, 2, words);
+	words[2] = p->kind == PERL_FRAME_NAMED_SUB ? p->package : place;
+	words[3] = place;
+	return p->kind == PERL_FRAME_NAMED_SUB ? push_managed(s, BH_RUNTIME_PERL, p->sub, 4, words)
+					       : push_managed(s, BH_RUNTIME_PERL, p->sub, 3, words);
 }
 
 RUNTIME_PART(perl, push_sub)
@@ -261,7 +265,7 @@ static __always_inline int perl_push_text(struct unwind_state *s, UNWIND_ENV env
 					  const struct perl_block *b)
 {
 	struct perl_state *p = perl_state(s);
-	uint64_t file;
+	uint64_t file, words[2];
 	const uint32_t line = perl_statement(env, p->cop, &file);
 
 	if (b->files_are_globs)
@@ -269,9 +273,9 @@ static __always_inline int perl_push_text(struct unwind_state *s, UNWIND_ENV env
 		       PERL_FILE_PREFIX;
 	p->code = file;
 	RUNTIME_CALL(perl, find_text, s, env, b);
-	const uint64_t word = frame_word((uint32_t)p->word, (uint32_t)p->kind, line);
-
-	return push_managed(s, BH_RUNTIME_PERL, file, 1, &word);
+	words[0] = frame_word((uint32_t)p->word, (uint32_t)p->kind, line);
+	words[1] = perl_place(file, p->cop, p->return_op);
+	return push_managed(s, BH_RUNTIME_PERL, file, 2, words);
 }
 
 RUNTIME_PART(perl, push_text)

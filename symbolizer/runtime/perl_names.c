@@ -18,7 +18,8 @@
  *
  * Example: words are the op 0x55d0c0, identity << 32 | 12, the glob 0x55e2f8. The glob has the name
  * "total" and the stash "Cart", the COP at 0x55d0c0 line 10 of "/srv/Cart.pm". The frame is
- * Cart::total at /srv/Cart.pm:12, which starts at line 10.
+ * Cart::total at /srv/Cart.pm:12, which starts at line 10. perl_line.c finds the line of a call in
+ * a statement with several lines.
  */
 #include "symbolizer/runtime/perl_names.h"
 
@@ -28,6 +29,7 @@
 #include <string.h>
 
 #include "symbolizer/runtime/limits.h"
+#include "symbolizer/runtime/perl_line.h"
 
 enum {
 	TEXT_BYTES = PERL_NAME_BYTES_MAX + 1,
@@ -221,9 +223,9 @@ int perl_names_find(struct name_cache *names, const struct perl_image *image, st
 	    [PERL_FRAME_MAIN] = "(main)",
 	};
 	static const unsigned int lengths[] = {
-	    [PERL_FRAME_SUB] = 3,  [PERL_FRAME_NAMED_SUB] = 4, [PERL_FRAME_LEXICAL_SUB] = 3,
-	    [PERL_FRAME_EVAL] = 2, [PERL_FRAME_REQUIRE] = 2,   [PERL_FRAME_SORT] = 2,
-	    [PERL_FRAME_MAIN] = 2,
+	    [PERL_FRAME_SUB] = 4,  [PERL_FRAME_NAMED_SUB] = 5, [PERL_FRAME_LEXICAL_SUB] = 4,
+	    [PERL_FRAME_EVAL] = 3, [PERL_FRAME_REQUIRE] = 3,   [PERL_FRAME_SORT] = 3,
+	    [PERL_FRAME_MAIN] = 3,
 	};
 	const uint32_t kind = frame_word_kind(words[1]);
 	const uint64_t address = words[0] & BH_ADDRESS_MASK;
@@ -246,7 +248,8 @@ int perl_names_find(struct name_cache *names, const struct perl_image *image, st
 			    ? named_frames_format(frames, "require %s", entry->file)
 			    : functions[kind],
 	    .file = named_frames_keep(frames, entry->file, strlen(entry->file)),
-	    .line = frame_word_position(words[1]),
+	    .line = perl_line_of_call(image->offsets, memory, address, words[lengths[kind] - 1],
+				      frame_word_position(words[1])),
 	    .start_line = is_sub ? entry->first_line : 0};
 	return 0;
 }

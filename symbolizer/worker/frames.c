@@ -443,8 +443,9 @@ int frames_get_managed_ids(struct worker *worker, struct managed_process *proces
 			   const uint64_t *words, uint32_t *ids)
 {
 	uint64_t identity[2 + BH_MANAGED_EXTRA_MAX] = {runtimes_names_generation(process)};
-	memcpy(&identity[1], words, bh_frame_words(words[0]) * sizeof(words[0]));
-	XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
+	const size_t bytes = bh_frame_words(words[0]) * sizeof(words[0]);
+	memcpy(&identity[1], words, bytes);
+	XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity[0]) + bytes);
 	const unsigned int runtime = bh_frame_runtime(words[0]);
 	struct named_frames names;
 

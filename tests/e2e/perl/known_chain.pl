@@ -43,6 +43,38 @@ sub two { my $r = three(); return $r }
 sub one { return two() + 1 }
 part('plain', \&one);
 
+# The only statement of a block is in another line than what Perl executes as the statement.
+sub in_if {
+    my $n = 1;
+    if ($n) {
+        $n += three();
+    }
+    return $n;
+}
+sub in_else {
+    my $n = 0;
+    if ($n) {
+        $n++;
+    }
+    else {
+        $n += three() +
+            1;
+    }
+    return $n;
+}
+sub in_while {
+    my $n = 0;
+    while ($n < 1) {
+        unless ($n) {
+            $n += three();
+        }
+    }
+    return $n;
+}
+part('if', \&in_if);
+part('else', \&in_else);
+part('while', \&in_while);
+
 sub recurse { my $n = shift; return $n ? recurse($n - 1) : spin() }
 sub depth20 { return recurse(20) }
 sub depth300 { return recurse(300) }

@@ -32,4 +32,7 @@ sub by_text { return eval "by_sort();\n1" }
 my $closure = sub { my $r = by_text(); return $r };
 sub recurse { my $n = shift; return $n ? recurse($n - 1) : $closure->() }
 
-recurse($ARGV[0] // 2);
+my $depth = $ARGV[0] // 2;
+if ($depth) {
+    $depth += recurse($depth);
+}

@@ -85,9 +85,10 @@ static uint32_t identity(void)
 static int find_sub(uint32_t of)
 {
 	const uint64_t words[] = {
-	    bh_frame_managed(BH_RUNTIME_PERL, at(perl.cop), 2),
+	    bh_frame_managed(BH_RUNTIME_PERL, at(perl.cop), 3),
 	    frame_word(of, PERL_FRAME_SUB, 12),
 	    at(perl.glob),
+	    0,
 	};
 
 	frames.used = frames.count = 0;
@@ -117,12 +118,13 @@ Test(perl_names, a_sub_without_a_name_has_its_place)
 Test(perl_names, a_named_sub_has_no_glob)
 {
 	const uint64_t words[] = {
-	    bh_frame_managed(BH_RUNTIME_PERL, at(perl.cop), 3),
+	    bh_frame_managed(BH_RUNTIME_PERL, at(perl.cop), 4),
 	    frame_word(perl_sub_identity(at(&perl.name), perl.name.hash, perl.package.hash, 10,
 					 at(perl.file)),
 		       PERL_FRAME_NAMED_SUB, 11),
 	    at(&perl.name),
 	    at(perl.stash),
+	    0,
 	};
 
 	cr_assert_eq(perl_names_find(names, &image, &memory, words, &frames), 0);
@@ -186,8 +188,8 @@ Test(perl_names, long_names_are_cut)
 
 static int find_text(unsigned int kind, uint32_t of)
 {
-	const uint64_t words[] = {bh_frame_managed(BH_RUNTIME_PERL, at(perl.file), 1),
-				  frame_word(of, kind, 3)};
+	const uint64_t words[] = {bh_frame_managed(BH_RUNTIME_PERL, at(perl.file), 2),
+				  frame_word(of, kind, 3), 0};
 
 	frames.used = frames.count = 0;
 	return perl_names_find(names, &image, &memory, words, &frames);
