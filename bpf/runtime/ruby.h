@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * CRuby 2.7, 3.1, 3.3, 3.4 and 4.0, with and without YJIT and ZJIT: what the walker and the
+ * CRuby 2.7, 3.1 to 3.4, and 4.0, with and without YJIT and ZJIT: what the walker and the
  * symbolizer share. All offsets are in bytes. They are offsets of fields in the structures of
  * vm_core.h, method.h and internal/imemo.h. Those below are the same in these versions on machines
  * with 64-bit pointers; symbolizer/runtime/ruby_file.c has the table of the others.

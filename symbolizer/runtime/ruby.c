@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRuby 2.7, 3.1, 3.3, 3.4 and 4.0: attaches to a process. It fills in the block that the walker
+ * CRuby 2.7, 3.1 to 3.4, and 4.0: attaches to a process. It fills in the block that the walker
  * (bpf/runtime/ruby.bpf.c) reads.
  *
  * How this works: each thread keeps the address of its execution context in thread-local storage.

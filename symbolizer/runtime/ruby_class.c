@@ -4,8 +4,10 @@
  *
  * How this works: a string has its length and the address of its text, or its text follows. An id
  * has a serial number, which is its place in a table of names, in parts of 512 ids. The name of a
- * class is in its extension. Up to 3.1 it is among its variables, under the name __classpath__, and
- * the object of a singleton class is there as __attached__.
+ * class is in its extension. Up to 3.2 it is among its variables, under the name __classpath__, and
+ * the object of a singleton class is there as __attached__. Up to 3.1 they are in a table. In 3.2
+ * they are in an array, and a chain of shapes (shape.h) says which variable is in which place: each
+ * has added one variable to its parent.
  *
  * Example: Cart is a class with the flags 0x2 and the extension 0x55d0a8. Its table of variables
  * has the id 0x3f1 with a string. In the first part of the table of names, id 0x3f1 >> 4 = 63 has
@@ -25,6 +27,13 @@ enum {
 	TABLE_BOUND = 5,
 	TABLE_ENTRIES = 6,
 	ENTRY_WORDS = 3, /* hash, key, value */
+	/* The number of an object's shape is in the upper half of its flags. Of rb_shape_t: */
+	SHAPE_BYTES = 32,
+	SHAPE_NAME = 1,	 /* edge_name; these are words */
+	SHAPE_BOUND = 2, /* next_iv_index, 4 bytes: the place of the variable, plus 1 */
+	SHAPE_TYPE = 3,	 /* 1 byte; the upper half is the number of the parent */
+	SHAPE_IS_ROOT = 0,
+	SHAPE_IS_VARIABLE = 1,
 };
 
 /* Reads the first words of the object at *address, or of where it was moved to a moment ago. */
@@ -125,15 +134,54 @@ static bool id_is(const struct ruby_process *process, uint64_t id, const char *n
 	return *known == id;
 }
 
+/* Finds a variable of a class by its shape, and sets *value. What refers to the virtual machine
+ * also leads to the collector. */
+static int find_shaped_variable(const struct ruby_process *process, uint64_t class,
+				const char *name, uint64_t *known, uint64_t *value)
+{
+	const struct ruby_collector *collector = &process->image->code.collector;
+	struct memory *memory = process->memory;
+	uint64_t flags, at, shape[SHAPE_BYTES / 8];
+
+	if (!collector->variable)
+		return 0;
+	int r = memory_read_u64(memory, class, &flags);
+	if (!r)
+		r = memory_read_u64(memory, collector->variable + process->bias, &at);
+	if (!r && collector->is_indirect)
+		r = memory_read_u64(memory, at, &at);
+	if (!r)
+		r = memory_read_u64(memory, at + process->image->offsets->shapes, &at);
+	uint64_t number = flags >> 32;
+	for (int i = 0; !r && i < RUBY_VARIABLES_MAX; i++) {
+		r = memory_read(memory, at + number * SHAPE_BYTES, shape, sizeof(shape));
+		const uint8_t type = (uint8_t)shape[SHAPE_TYPE];
+
+		if (r || type == SHAPE_IS_ROOT)
+			return r;
+		if (type == SHAPE_IS_VARIABLE && id_is(process, shape[SHAPE_NAME], name, known)) {
+			const uint32_t bound = (uint32_t)shape[SHAPE_BOUND];
+
+			r = memory_read_u64(memory, class + process->image->offsets->class_values,
+					    &at);
+			return r ? r : memory_read_u64(memory, at + (bound - 1ull) * 8, value);
+		}
+		number = shape[SHAPE_TYPE] >> 32;
+	}
+	return r;
+}
+
 /* Finds a variable of a class: sets *value, 0 if it has none. */
 static int find_variable(const struct ruby_process *process, uint64_t class, const char *name,
 			 uint64_t *known, uint64_t *value)
 {
 	uint64_t table[TABLE_WORDS], entries[RUBY_VARIABLES_MAX * ENTRY_WORDS], at;
-	int r =
-	    memory_read_u64(process->memory, class + process->image->offsets->class_variables, &at);
 
 	*value = 0;
+	if (process->image->offsets->class_values)
+		return find_shaped_variable(process, class, name, known, value);
+	int r =
+	    memory_read_u64(process->memory, class + process->image->offsets->class_variables, &at);
 	if (!r)
 		r = memory_read_u64(process->memory, at + EXTENSION_VARIABLES, &at);
 	if (r || !at)
@@ -164,7 +212,7 @@ static int find_object(const struct ruby_process *process, uint64_t class, uint6
 {
 	const struct ruby_offsets *o = process->image->offsets;
 
-	if (o->class_variables)
+	if (!o->class_path)
 		return find_variable(process, class, "__attached__", &process->names->class_object,
 				     object);
 	return memory_read_u64(process->memory, class + o->class_object, object);
@@ -176,7 +224,7 @@ static int find_path(const struct ruby_process *process, uint64_t class, uint64_
 	const struct ruby_offsets *o = process->image->offsets;
 	uint8_t is_complete;
 
-	if (o->class_variables)
+	if (!o->class_path)
 		return find_variable(process, class, "__classpath__", &process->names->class_path,
 				     path);
 	*path = 0;

@@ -188,9 +188,9 @@ static bool is_load_of_id(const uint8_t *code)
 bool ruby_code_ids(const uint8_t *code, size_t length, uint64_t vaddr, uint64_t *ids)
 {
 	for (size_t i = 0; i + 8 <= length; i++) {
-		/* cmp %edi, last_id(%rip); or the other way round */
+		/* cmp %register, last_id(%rip); or the other way round */
 		const bool is_compared =
-		    (code[i] == 0x39 || code[i] == 0x3b) && code[i + 1] == 0x3d;
+		    (code[i] == 0x39 || code[i] == 0x3b) && (code[i + 1] & 0xc7) == 0x05;
 
 		if (is_compared || is_load_of_id(code + i)) {
 			*ids = vaddr + i + 6 + cursor_displacement(code + i + 2) + IDS_OFFSET;

@@ -17,7 +17,7 @@
 
 /*
  * The offsets on x86-64, from the debug information of builds of Debian's sources, 3.1.2 and 3.3.8,
- * and of Ruby's own, 4.0.0; those of 2.7 from a program with the headers of Debian's
+ * and of Ruby's own, 3.2.2 and 4.0.0; those of 2.7 from a program with the headers of Debian's
  * sources, 2.7.4; those of 3.4 from its sources and machine code (the status of a thread:
  * rb_thread_wakeup_alive()) (vm_core.h, internal/class.h, rstring.h), and the machine code of
  * rb_id2str().
@@ -28,6 +28,9 @@ static const struct ruby_offsets known_offsets[] = {
      .lines = 120, .line_bytes = 8, .last_operator = 168, .singleton = 1 << 12, .class_word = 32, .class_variables = 24},
     {.version = 301, .frame_bytes = 64, .jit_return = 56, .text = 16, .line_is_object = 1, .thread_status = 92, .context_thread = 48,
      .lines = 120, .line_bytes = 12, .last_operator = 169, .singleton = 1 << 12, .class_word = 32, .class_variables = 24},
+    {.version = 302, .frame_bytes = 64, .jit_return = 56, .text = 24, .thread_status = 112, .context_thread = 48,
+     .lines = 112, .line_bytes = 12, .last_operator = 169, .singleton = 1 << 12,
+     .class_word = 24, .class_values = 32, .shapes = 376},
     {.version = 303, .frame_bytes = 56, .jit_return = 48, .text = 24, .thread_status = 240, .context_thread = 48,
      .lines = 112, .line_bytes = 12, .last_operator = 169, .singleton = 1 << 12,
      .class_word = 24, .class_path = 152, .class_has_path = 149, .class_object = 128},

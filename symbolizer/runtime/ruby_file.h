@@ -26,9 +26,10 @@ struct ruby_offsets {
 	uint16_t last_operator; /* tLAST_OP_ID: ids above it have a type in their lower bits */
 	/* RClass. The name is in it, with a bit that says whether it is complete, as is the object
 	 * of which it is the singleton class. Or `variables` is what refers to the table that has
-	 * them: the address of the extension of the class. */
+	 * them: the address of the extension of the class. Or `values` is the address of an array
+	 * with them, and its shape says in which place: rb_vm_t.shape_list is at `shapes`. */
 	uint16_t class_word; /* RClass: what another class at the same address does not have */
-	uint16_t class_path, class_has_path, class_object, class_variables;
+	uint16_t class_path, class_has_path, class_object, class_variables, class_values, shapes;
 };
 
 /* What the processes of a file share. */

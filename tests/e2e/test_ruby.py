@@ -16,8 +16,8 @@ import short_programs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.path.join(HERE, "ruby/known_chain.rb")
-VERSIONS = ["2.7", "3.1", "3.3", "3.4", "4.0"]  # those that are supported
-OLDER = ("2.7", "3.1", "3.3")  # code that handles an exception is a frame of its own in backtraces
+VERSIONS = ["2.7", "3.1", "3.2", "3.3", "3.4", "4.0"]  # those that are supported
+OLDER = ("2.7", "3.1", "3.2", "3.3")  # code that handles an exception is a frame of its own in backtraces
 WITHOUT_NEW = ("4.0",)  # an instruction makes objects, without a frame of Class#new
 LEAST_SHARE = 0.99
 SECONDS = 5

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbolizer/runtime/ruby_class.h"
 #include "symbolizer/runtime/ruby_names.h"
 
 enum {
@@ -180,6 +181,56 @@ Test(ruby_names, a_class_without_a_name_is_not_shown)
 	expect("total");
 	ruby.singleton[CLASS_OBJECT / 8] = at(ruby.singleton);
 	expect("total");
+}
+
+/* In 3.2 the name is among the variables of the class, and shapes say where. */
+Test(ruby_names, a_class_has_its_name_where_its_shape_says)
+{
+	enum {
+		VALUES = 32,
+		SHAPES = 376,
+		IS_ROOT = 0,
+		IS_VARIABLE = 1,
+		OTHER_ID = 0x511,
+		PATH_ID = 0x521
+	};
+	/* Edges, name, number of variables; parent and type. */
+	uint64_t shapes[][4] = {
+	    {0, 0, 0, IS_ROOT},
+	    {0, OTHER_ID, 1, IS_VARIABLE},
+	    {0, PATH_ID, 2, IS_VARIABLE | 1ull << 32},
+	    {0, OTHER_ID, 3, IS_VARIABLE | 2ull << 32},
+	};
+	uint64_t values[] = {0, at(&ruby.class_name), 0}, vm[SHAPES / 8 + 1] = {0},
+		 current = at(vm);
+	const struct ruby_offsets with_shapes = {.version = 302,
+						 .text = TEXT,
+						 .lines = LINES,
+						 .class_word = CLASS_WORD,
+						 .singleton = SINGLETON,
+						 .class_values = VALUES,
+						 .shapes = SHAPES};
+	const struct ruby_image of_shapes = {.offsets = &with_shapes,
+					     .code.collector.variable = at(&current)};
+	uint64_t words[3];
+
+	vm[SHAPES / 8] = at(shapes);
+	ruby.class[VALUES / 8] = at(values);
+	ruby.class[0] |= 3ull << 32;
+	names->class_path = PATH_ID;
+	make_words(words, RUBY_FRAME_BODY);
+	cr_assert_eq(ruby_names_find(names, &of_shapes, 0, &memory, words, &frames), 0);
+	cr_assert_str_eq(frames.frames[0].function, "Cart#total");
+	/* It has none. */
+	frames = (struct named_frames){0};
+	shapes[2][1] = OTHER_ID;
+	cr_assert_eq(ruby_names_find(names, &of_shapes, 0, &memory, words, &frames), 0);
+	cr_assert_str_eq(frames.frames[0].function, "total");
+	/* A forged circle. */
+	frames = (struct named_frames){0};
+	shapes[1][3] |= 3ull << 32;
+	cr_assert_eq(ruby_names_find(names, &of_shapes, 0, &memory, words, &frames), 0);
+	cr_assert_str_eq(frames.frames[0].function, "total");
 }
 
 Test(ruby_names, what_has_moved_is_followed)
