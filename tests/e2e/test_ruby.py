@@ -45,6 +45,20 @@ WITHOUT_LOCK_CHAINS = {
     "Zlib::Deflate.deflate": ["Object#compress", "block (2 levels) in <main>", "Kernel#loop", "block in <main>"],
     "Object#count": ["Object#busy", "block in <main>", "Kernel#loop", "<main>"],
 }
+# As frameworks do it: each call of a method makes an entry for it, which is gone afterwards.
+BOUND = """
+class Shape
+  def busy; n = 0; i = 0; while i < 3000; n += i; i += 1; end; n; end
+  define_method(:removed) { busy }
+  REMOVED = instance_method(:removed)
+  remove_method(:removed)
+end
+def call(shape); Shape::REMOVED.bind(shape).call; end
+puts "started"
+$stdout.flush
+loop { call(Shape.new); Array.new(50) { |i| "text #{i}" } }
+"""
+BOUND_CHAIN = ["Shape#busy", "block in <class:Shape>", "Method#call", "Object#call", "block in <main>", "Kernel#loop", "<main>"]
 RDOC = os.path.join(HERE, "ruby/rdoc_chains.rb")
 RDOC_SECONDS = 8
 UNNAMED = "[Ruby: "  # how the name of a frame that has none starts
@@ -358,6 +372,20 @@ class Ruby(lib.Case):
                     self.assertGreater(counts[name, True], LEAST_SHARE * (counts[name, True] + counts[name, False]), wrong.most_common(5))
                     # How often a thread gets the lock depends on the version.
                     self.assertGreater(counts[name, True], 100, recording.describe())
+
+    def test_methods_that_are_bound_for_a_call(self):
+        for ruby in self.rubies:
+            with self.subTest(ruby=ruby), self.started(ruby, "-e", BOUND) as process:
+                recording = self.record("-p", process.pid, seconds=3, freq=999, outputs=("out.folded", "out.otlp"))
+                counts, wrong = collections.Counter(), collections.Counter()
+                for sample in otlp_decode.read(recording.path("out.otlp")):
+                    count, names = max(1, len(sample["timestamps"])), [name for name, _, _ in ruby_frames(sample)[0]]
+                    if names[:1] == BOUND_CHAIN[:1]:
+                        counts[names == BOUND_CHAIN] += count
+                        wrong[str(names)] += count * (names != BOUND_CHAIN)
+                print(f"  {self.rubies[ruby]}, methods bound for a call: {counts[True]} of {counts[True] + counts[False]} samples have the chain", flush=True)
+                self.assertGreater(counts[True], LEAST_SHARE * (counts[True] + counts[False]), wrong.most_common(5))
+                self.assertGreater(counts[True], 500, recording.describe())
 
     def test_ractors(self):
         """Threads that execute Ruby code at the same time: each has its own chain."""
