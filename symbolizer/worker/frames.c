@@ -406,14 +406,15 @@ int frames_get_ids(struct worker *worker, uint64_t frame, uint32_t *ids)
 
 /* --- managed frames --- */
 
-/* Returns the key of all frames of a runtime that have no names yet for the same reason: they look
- * the same. */
+/* Returns the key of all frames of a runtime that have no names yet for the same reason, which
+ * their text says: they look the same. */
 static XXH128_hash_t unnamed_key(const struct worker *worker, unsigned int runtime,
-				 enum names_due due)
+				 const struct named_frames *names)
 {
-	const uint64_t identity[] = {FRAME_KIND_ABORT + runtime, due};
+	const uint64_t identity[] = {FRAME_KIND_ABORT + runtime, 0};
 
-	return id_key(&worker->id_secret, identity, sizeof(identity));
+	return names->count ? id_key_of_text(&worker->id_secret, names->frames[0].function)
+			    : id_key(&worker->id_secret, identity, sizeof(identity));
 }
 
 /* Defines a set of labels. */
@@ -457,7 +458,7 @@ int frames_get_managed_ids(struct worker *worker, struct managed_process *proces
 	const enum names_due due = runtimes_symbolize(worker, process, words, &names);
 	if (due != NAMES_FINAL) {
 		stack_names_are_due(worker, due);
-		key = unnamed_key(worker, runtime, due);
+		key = unnamed_key(worker, runtime, &names);
 		if (id_map_get(&worker->ids.frames, key, ids))
 			return 0;
 	}

@@ -562,5 +562,8 @@ enum names_due runtimes_symbolize(struct worker *worker, struct managed_process 
 		runtime_stats_frame(&worker->runtimes->processes.stats, runtime, r == 0);
 	if (r == 0)
 		return NAMES_FINAL;
-	return r == -EBUSY ? NAMES_SOON : r == -ECANCELED ? NAMES_LATER : NAMES_FINAL;
+	if (r == -EBUSY)
+		return NAMES_SOON;
+	/* The same code may be made again at the same address, as by each request of a server. */
+	return r == -ECANCELED || r == -ESTALE || r == -EFAULT ? NAMES_LATER : NAMES_FINAL;
 }

@@ -272,7 +272,7 @@ Test(samples, frames_of_a_file_that_is_left_alone_are_not_asked_for_again)
 /* --- managed frames --- */
 
 static enum names_due due;
-static const char *managed_name;
+static const char *managed_name, *reason;
 
 enum names_due __wrap_runtimes_symbolize(struct worker *worker, struct managed_process *process,
 					 const uint64_t *words, struct named_frames *frames);
@@ -285,7 +285,7 @@ enum names_due __wrap_runtimes_symbolize(struct worker *worker, struct managed_p
 	frames->count = 1;
 	frames->label_count = 0;
 	frames->frames[0] = (struct named_frame){
-	    .function = due == NAMES_FINAL ? managed_name : "reason", .file = "file"};
+	    .function = due == NAMES_FINAL ? managed_name : reason, .file = "file"};
 	return due;
 }
 
@@ -314,14 +314,17 @@ Test(samples, stacks_of_a_process_without_time_are_defined_again)
 	struct worker *worker = worker_new();
 	static const struct {
 		enum names_due due;
+		const char *reason;
 		unsigned int frames, stacks; /* that were defined afterwards, in total */
-	} steps[] = {{NAMES_SOON, 1, 1},  {NAMES_SOON, 1, 2},  {NAMES_LATER, 2, 3},
-		     {NAMES_LATER, 2, 4}, {NAMES_FINAL, 4, 5}, {NAMES_FINAL, 4, 5},
-		     {NAMES_SOON, 4, 5}};
+	} steps[] = {{NAMES_SOON, "no time", 1, 1},	{NAMES_SOON, "no time", 1, 2},
+		     {NAMES_LATER, "left alone", 2, 3}, {NAMES_LATER, "left alone", 2, 4},
+		     {NAMES_LATER, "freed", 3, 5},	{NAMES_FINAL, NULL, 5, 6},
+		     {NAMES_FINAL, NULL, 5, 6},		{NAMES_SOON, "no time", 5, 6}};
 
 	managed_name = "function";
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		due = steps[i].due;
+		reason = steps[i].reason;
 		worker->stack_ids.send_again = false;
 		add_managed(worker, 0x1000, 0x2000);
 		cr_expect_eq(worker->stack_ids.send_again, i < 2, "step %zu", i);
