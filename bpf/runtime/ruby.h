@@ -73,7 +73,6 @@ enum {
 	RUBY_WORDS_OF_ID = 2, /* the string and the symbol */
 
 	/* rb_method_entry_t, in words, and rb_method_definition_t. */
-	RUBY_METHOD_FLAGS = 0,
 	RUBY_METHOD_DEFINITION = 2,
 	RUBY_METHOD_OWNER = 4, /* the class */
 	RUBY_METHOD_WORDS = 5,

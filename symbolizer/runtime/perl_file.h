@@ -18,6 +18,12 @@ struct perl_offsets {
 	uint16_t op_sort, op_entersub, op_nextstate, op_dbstate; /* the types of ops */
 };
 
+/* Returns whether ops of this type begin a statement. */
+static inline bool perl_is_statement(const struct perl_offsets *offsets, uint32_t type)
+{
+	return type == offsets->op_nextstate || type == offsets->op_dbstate;
+}
+
 /* What the processes of a file share. Addresses are virtual addresses of the file. */
 struct perl_image {
 	const struct perl_offsets *offsets;

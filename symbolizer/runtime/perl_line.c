@@ -66,8 +66,7 @@ uint32_t perl_line_of_call(const struct perl_offsets *offsets, struct memory *me
 
 	if (!place || memory_read(memory, op_at(base, (uint32_t)place), op, sizeof(op)))
 		return line;
-	if ((op_type(op) != offsets->op_nextstate && op_type(op) != offsets->op_dbstate) ||
-	    (uint32_t)(op[OP_BITS] >> 32) != line)
+	if (!perl_is_statement(offsets, op_type(op)) || (uint32_t)(op[OP_BITS] >> 32) != line)
 		return line;
 	/* The ops of the statement are in its sibling, and no other one of it is searched. */
 	levels[0] = (struct level){.next = next_sibling(op), .line = line};

@@ -128,9 +128,7 @@ static int read_sub(const struct perl_image *image, struct memory *memory, const
 	}
 	if (r)
 		return r;
-	const uint32_t type = cop[0] & PERL_OP_TYPE_MASK;
-	const bool is_statement =
-	    type == image->offsets->op_nextstate || type == image->offsets->op_dbstate;
+	const bool is_statement = perl_is_statement(image->offsets, cop[0] & PERL_OP_TYPE_MASK);
 	sub->identity =
 	    perl_sub_identity(words[2], name_hash, package_hash, (uint32_t)(cop[0] >> 32), cop[2]);
 	sub->file = is_statement ? cop[2] : 0;

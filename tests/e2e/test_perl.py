@@ -85,6 +85,13 @@ def file_of(text):
     return "(eval)" if text.startswith("(eval ") else text
 
 
+def add_call(chain, text):
+    """Adds what `caller` says of a call, in a line of known_chain.pl: which sub was called, and where, which is in the frame of its caller."""
+    _, file, line, sub, is_require = text.split("\t")
+    chain[-1] = ("require" if is_require == "1" else sub, *chain[-1][1:])
+    chain.append(("(main)", file_of(file), int(line)))
+
+
 def read_told(path, in_thread):
     """{part: [(sub, file, line)]} of what `caller` said in spin(), innermost first. The line of spin() itself is None. The last one is the program, unless C
     code has called, which has started a thread."""
@@ -94,11 +101,7 @@ def read_told(path, in_thread):
             if not text.startswith("\t"):
                 chain = chains[text] = [("main::spin", PROGRAM, None)]
                 continue
-            _, file, line, sub, is_require = text.split("\t")
-            # `caller` says which sub was called, and where: that is in the frame of its caller.
-            name = "require" if is_require == "1" else sub
-            chain[-1] = (name, *chain[-1][1:])
-            chain.append(("(main)", file_of(file), int(line)))
+            add_call(chain, text)
     return {part: chain[:-1] for part, chain in chains.items()} if in_thread else chains
 
 

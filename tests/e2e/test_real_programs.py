@@ -170,24 +170,23 @@ def told_by_perl(path):
     """The chains that Chains.pm has written."""
     chains, chain = set(), []
     for text in lib.read(path).splitlines() + ["chain"]:
-        if not text.startswith("\t"):
-            if chain:
-                chains.add(tuple(chain))
-            chain = []
+        if text.startswith("\t"):
+            test_perl.add_call(chain, text)
             continue
-        _, file, line, sub, is_require = text.split("\t")
-        name = "require" if is_require == "1" else sub
         if chain:
-            chain[-1] = (name, *chain[-1][1:])
-        else:
-            chain.append(("__ANON__" if name.endswith("__ANON__") else name,))
-        chain.append(("(main)", test_perl.file_of(file), int(line)))
+            chains.add((innermost(chain[0][0]), *chain[1:]))
+        chain = [("",)]
     return chains
+
+
+def innermost(name):
+    """The frame of the sub that was called last, of which the debugger does not know the package if it has no name."""
+    return ("__ANON__" if name.endswith("__ANON__") else name,)
 
 
 def perl_chain(sample):
     frames = test_perl.perl_frames(sample)[0]
-    return tuple((name, file, line) if i else ("__ANON__" if name.endswith("__ANON__") else name,) for i, (name, file, line) in enumerate(frames))
+    return tuple((name, file, line) if i else innermost(name) for i, (name, file, line) in enumerate(frames))
 
 
 def same_name(name):
