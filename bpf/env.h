@@ -57,6 +57,9 @@ static long (*const read_user)(void *to, __u32 bytes, const void *from) = (void 
 #define env_read(env, destination, bytes, address)                                                 \
 	read_user((destination), (bytes), (const void *)(address))
 
+int stack_move_window_global(__u64 start, __u64 end);
+#define STACK_MOVE_WINDOW(s, env, start, end) stack_move_window_global((start), (end))
+
 #include "bpf/unwind/step.h"
 #include "bpf/runtime/method_cache.h"
 
@@ -119,6 +122,15 @@ struct {
 	__type(key, __u32);
 	__type(value, struct method_cache);
 } method_caches SEC(".maps") __weak;
+
+/* stack_move_window() as a global function. */
+__noinline int stack_move_window_global(__u64 start, __u64 end)
+{
+	__u32 zero = 0;
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+
+	return cpu && stack_move_window(&cpu->unwind, 0, start, end);
+}
 
 static __always_inline __u64 env_thread_pointer(int env)
 {

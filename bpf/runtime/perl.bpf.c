@@ -190,7 +190,7 @@ static __always_inline int perl_take_one(struct unwind_state *s, UNWIND_ENV env,
 		/* A sub that is left has no CV any more. */
 		if (p->code &&
 		    (kind == PERL_CONTEXT_FORMAT || !(p->context_type & PERL_CALL_REGEXP)))
-			end = RUNTIME_CALL(perl, push_sub, s, env, b);
+			end = perl_push_sub(s, env, b);
 		/* Up to 5.36, C code begins the call before it starts a run loop. */
 		if (!p->next_op && !p->ending &&
 		    !(is_innermost && is_entered && s->sp - p->op < CALL_OP_BYTES_MAX))

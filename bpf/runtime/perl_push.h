@@ -128,24 +128,37 @@ static __always_inline int perl_identify_text(struct unwind_state *s, UNWIND_ENV
 
 RUNTIME_PART(perl, identify_text)
 
-/* Finds what a frame of the sub at `code` has, in the method cache or in memory. Returns 0 if it
- * cannot be read. */
-static __always_inline int perl_find_sub(struct unwind_state *s, UNWIND_ENV env,
-					 const struct perl_block *b)
+/*
+ * What a frame has is found in the method cache, or in memory. perl_recall_NAME() takes it from the
+ * cache, and returns 0 if it is not there, or not trusted. perl_learn_NAME() then reads it, and
+ * keeps it. Nearly all frames are recalled; so that is inlined, and learning is a global function.
+ */
+
+/* Recalls the sub at `code`. */
+static __always_inline int perl_recall_sub(struct unwind_state *s, struct method_cache *cache)
+{
+	struct perl_state *p = perl_state(s);
+	const struct method_cache_entry *entry = method_cache_find(s, cache, p->code);
+
+	if (!entry || !method_cache_is_trusted(s, entry))
+		return 0;
+	p->word = entry->facts[0];
+	/* Addresses are multiples of 8 below 2^47. */
+	p->sub = (entry->facts[1] | (uint64_t)(entry->facts[3] & 0xfff) << 32) << 3;
+	p->name = (entry->facts[2] | (uint64_t)(entry->facts[3] >> 12 & 0xfff) << 32) << 3;
+	p->kind = entry->facts[3] >> 24;
+	p->package = 0;
+	return 1;
+}
+
+/* Learns the sub at `code`. Returns 0 if it cannot be read. */
+static __always_inline int perl_learn_sub(struct unwind_state *s, UNWIND_ENV env,
+					  const struct perl_block *b)
 {
 	struct perl_state *p = perl_state(s);
 	struct method_cache *cache = env_method_cache(env);
 	struct method_cache_entry *entry = method_cache_find(s, cache, p->code);
 
-	if (entry && method_cache_is_trusted(s, entry)) {
-		p->word = entry->facts[0];
-		/* Addresses are multiples of 8 below 2^47. */
-		p->sub = (entry->facts[1] | (uint64_t)(entry->facts[3] & 0xfff) << 32) << 3;
-		p->name = (entry->facts[2] | (uint64_t)(entry->facts[3] >> 12 & 0xfff) << 32) << 3;
-		p->kind = entry->facts[3] >> 24;
-		p->package = 0;
-		return 1;
-	}
 	if (!RUNTIME_CALL(perl, identify_sub, s, env, b))
 		return 0;
 	const uint32_t high = (uint32_t)(p->sub >> 35 & 0xfff) |
@@ -163,9 +176,9 @@ static __always_inline int perl_find_sub(struct unwind_state *s, UNWIND_ENV env,
 	return 1;
 }
 
-RUNTIME_PART(perl, find_sub)
+RUNTIME_PART(perl, learn_sub)
 
-/* Finds the identity of the text at `code`, in the method cache or in memory. */
+/* Recalls or learns the identity of the text at `code`. */
 static __always_inline int perl_find_text(struct unwind_state *s, UNWIND_ENV env,
 					  const struct perl_block *b)
 {
@@ -199,11 +212,24 @@ static __always_inline uint32_t perl_statement(UNWIND_ENV env, uint64_t cop, uin
 	return words[0] >> 32;
 }
 
-/* Sets `line` to that of the statement at p->cop in the sub at `code`, and `package` to that of the
- * sub if it is named. They are kept by the address of the statement, because that of a caller
- * changes rarely, and reading it is most of the work. */
-static __always_inline int perl_find_statement(struct unwind_state *s, UNWIND_ENV env,
-					       const struct perl_block *b)
+/* Recalls the line of the statement at p->cop in the sub at `code`, and the package of the sub if
+ * it is named. Both are kept by the address of the statement: that of a caller changes rarely. */
+static __always_inline int perl_recall_statement(struct unwind_state *s, struct method_cache *cache)
+{
+	struct perl_state *p = perl_state(s);
+	const struct method_cache_entry *entry = method_cache_find(s, cache, p->cop);
+
+	if (!entry || !method_cache_is_trusted(s, entry) ||
+	    entry->facts[0] != (uint32_t)(p->code >> 3))
+		return 0;
+	p->line = entry->facts[1];
+	p->package = entry->facts[2] | (uint64_t)entry->facts[3] << 32;
+	return 1;
+}
+
+/* Learns them. The line is 0 if it cannot be read. */
+static __always_inline int perl_learn_statement(struct unwind_state *s, UNWIND_ENV env,
+						const struct perl_block *b)
 {
 	struct perl_state *p = perl_state(s);
 	struct method_cache *cache = env_method_cache(env);
@@ -212,11 +238,6 @@ static __always_inline int perl_find_statement(struct unwind_state *s, UNWIND_EN
 	uint64_t file;
 
 	(void)b;
-	if (entry && method_cache_is_trusted(s, entry) && entry->facts[0] == code) {
-		p->line = entry->facts[1];
-		p->package = entry->facts[2] | (uint64_t)entry->facts[3] << 32;
-		return 0;
-	}
 	p->line = perl_statement(env, p->cop, &file);
 	if (p->kind != PERL_FRAME_NAMED_SUB)
 		p->package = 0;
@@ -235,7 +256,7 @@ static __always_inline int perl_find_statement(struct unwind_state *s, UNWIND_EN
 	return 0;
 }
 
-RUNTIME_PART(perl, find_statement)
+RUNTIME_PART(perl, learn_statement)
 
 /* Pushes a frame of the sub at `code`, which executes the statement at p->cop. Returns 0, or the
  * reason that ends the stack. */
@@ -243,22 +264,23 @@ static __always_inline int perl_push_sub(struct unwind_state *s, UNWIND_ENV env,
 					 const struct perl_block *b)
 {
 	struct perl_state *p = perl_state(s);
+	struct method_cache *cache = env_method_cache(env);
 	uint64_t words[4];
 
-	if (!RUNTIME_CALL(perl, find_sub, s, env, b))
+	if (!perl_recall_sub(s, cache) && !RUNTIME_CALL(perl, learn_sub, s, env, b))
 		return BH_REASON_RUNTIME;
-	RUNTIME_CALL(perl, find_statement, s, env, b);
+	if (!perl_recall_statement(s, cache))
+		RUNTIME_CALL(perl, learn_statement, s, env, b);
 	const uint64_t place = perl_place(p->sub, p->cop, p->return_op);
+	const unsigned int has_package = p->kind == PERL_FRAME_NAMED_SUB;
 
 	words[0] = frame_word((uint32_t)p->word, (uint32_t)p->kind, p->line);
 	words[1] = p->name;
-	words[2] = p->kind == PERL_FRAME_NAMED_SUB ? p->package : place;
+	words[2] = has_package ? p->package : place;
 	words[3] = place;
-	return p->kind == PERL_FRAME_NAMED_SUB ? push_managed(s, BH_RUNTIME_PERL, p->sub, 4, words)
-					       : push_managed(s, BH_RUNTIME_PERL, p->sub, 3, words);
+	return has_package ? push_managed(s, BH_RUNTIME_PERL, p->sub, 4, words)
+			   : push_managed(s, BH_RUNTIME_PERL, p->sub, 3, words);
 }
-
-RUNTIME_PART(perl, push_sub)
 
 /* Does the same with a frame of p->kind, which has no sub. */
 static __always_inline int perl_push_text(struct unwind_state *s, UNWIND_ENV env,

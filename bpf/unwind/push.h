@@ -2,7 +2,7 @@
 /*
  * The list of frames of a stack, and the sum from which its id is made.
  *
- * A native frame is one word. A managed frame is one word and up to three extra words. Each frame
+ * A native frame is one word. A managed frame is one word and up to seven extra words. Each frame
  * adds a hash of its words and its position to `stack_sum`. Frames are only appended; push_rewind()
  * removes those after a mark.
  *

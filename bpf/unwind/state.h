@@ -14,6 +14,7 @@ enum {
 	 * size is the smaller part, so that one large copy is cheaper than a read for
 	 * each frame. A power of two. */
 	STACK_WINDOW_WORDS = 256,
+	STACK_ENDS_BITS = 3, /* ends of stacks that are remembered: 8, which is a cache line */
 	/* 2 KiB of a runtime's heap, for the same reason. A power of two. */
 	HEAP_COPY_WORDS = 256,
 	/* Managed frames that a walker may push for native frames further out. A power of two. */
@@ -141,6 +142,8 @@ struct unwind_state {
 	/* For a hash of a page: the index of its mapping in the list. Modules that call each other
 	 * are found without a search. A hint may be wrong, so the mapping is checked. */
 	uint16_t hints[1 << MAPPING_HINT_BITS];
+	/* Ends of pages beyond which a stack could not be read (stack.h). */
+	uint64_t stack_ends[1 << STACK_ENDS_BITS];
 	uint64_t window_start;
 	uint64_t window[STACK_WINDOW_WORDS]; /* a copy of the stack from window_start on */
 	struct unwind_runtime runtime;

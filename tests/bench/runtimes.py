@@ -23,12 +23,14 @@ DEPTH = 20
 TARGET = 1.3
 LEAST_SHARE = 0.95
 MANY_CHAINS = 20
-STEADY_SECONDS = 2.6  # until runtimes are attached and the method cache trusts their methods (bpf/runtime/method_cache.h)
+# Until runtimes are attached, and the method cache trusts their methods (bpf/runtime/method_cache.h). It does so only while they run: between the
+# turns of a workload it sees none of them for longer than VALIDATE_GAP.
+STEADY_SECONDS = 2.6
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 NATIVE, FRESH = "native 34", "native 34, each stack new"
 
-# At the higher rate caches are warm. before: seconds at the start of a turn that are not measured.
-Rate = collections.namedtuple("Rate", "hz rounds before seconds")
+# At the higher rate caches are warm.
+Rate = collections.namedtuple("Rate", "hz rounds seconds")
 
 
 class Programs:
@@ -124,10 +126,10 @@ def signal_all(workload, number):
         process.send_signal(number)
 
 
-def turn(workload, program, before, seconds):
+def turn(workload, program, seconds):
     """us per sample of the one workload that runs."""
     signal_all(workload, signal.SIGCONT)
-    time.sleep(before)
+    time.sleep(STEADY_SECONDS)
     (times,) = measure.windows([program], 1, seconds)
     signal_all(workload, signal.SIGSTOP)
     return times[0]
@@ -138,11 +140,9 @@ def record(workloads, rate):
     times = {name: [] for name in workloads}
     with measure.Recording(rate.hz) as recording:
         program = measure.BpfProgram(recording.loader)
-        for workload in workloads.values():
-            turn(workload, program, STEADY_SECONDS, 0.1)
         for _ in range(rate.rounds):
             for name, workload in workloads.items():
-                times[name].append(turn(workload, program, rate.before, rate.seconds))
+                times[name].append(turn(workload, program, rate.seconds))
         recording.stop()
         samples = recording.samples()
     managed = [s for s in samples if s.comm.startswith(("python", "java", "node", "perl", "php", "ruby"))]
@@ -153,7 +153,7 @@ def record(workloads, rate):
 
 
 def run(options):
-    rates = [Rate(99, 3, 0.3, 0.5)] if options.short else [Rate(99, options.windows or 10, 0.3, 1), Rate(4000, 3 * (options.windows or 10), 0.03, 0.05)]
+    rates = [Rate(99, 3, 0.5)] if options.short else [Rate(99, options.windows or 10, 1), Rate(4000, options.windows or 10, 0.2)]
     directory = tempfile.mkdtemp(prefix="bench-")
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)

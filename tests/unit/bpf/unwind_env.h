@@ -20,7 +20,8 @@ enum {
 struct test_env {
 	const struct bh_runtime_table *runtimes;
 	const void *memory;
-	uint64_t start, bytes; /* address and length of the memory */
+	uint64_t start, bytes;	/* address and length of the memory */
+	unsigned int *failures; /* counts the reads that failed; NULL: nobody does */
 };
 
 #define UNWIND_ENV const struct test_env *
@@ -62,8 +63,11 @@ static const struct bh_runtime_table *env_runtimes(UNWIND_ENV env)
 static int env_read(UNWIND_ENV env, void *to, size_t bytes, uint64_t address)
 {
 	if (!env || address < env->start || address - env->start > env->bytes ||
-	    bytes > env->bytes - (address - env->start))
+	    bytes > env->bytes - (address - env->start)) {
+		if (env && env->failures)
+			++*env->failures;
 		return -1;
+	}
 	memcpy(to, (const uint8_t *)env->memory + (address - env->start), bytes);
 	return 0;
 }
