@@ -64,7 +64,7 @@ int stack_move_window_global(__u64 start, __u64 end);
 #include "bpf/runtime/method_cache.h"
 
 enum {
-	NEW_CODES_MAX = 16 /* frames of a sample for which memory is copied; a power of two */
+	NEW_CODES_MAX = 64 /* frames of a sample for which memory is copied */
 };
 
 /* What one program leaves for the next one that continues the same sample (sample/unwind.h). */

@@ -26,39 +26,51 @@ static __always_inline bool copy_has_room(void)
 	       bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE) / 2;
 }
 
+/* Writes the copy for the new code with this index into the ring, if the code is of `runtime`. A
+ * global function, so that the verifier does not follow it once for each code. */
+__noinline int copy_code(__u32 index, __u32 runtime)
+{
+	__u32 zero = 0;
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+
+	if (!cpu || index >= NEW_CODES_MAX)
+		return 0;
+	struct unwind_state *s = &cpu->unwind;
+	struct bh_memory_copy *copy = (struct bh_memory_copy *)s->runtime.heap;
+	const __u64 at = bits_mask(cpu->progress.new_code[index], BH_USER_FRAMES_MAX - 1);
+
+	if (bh_frame_runtime(s->frames[at]) != runtime)
+		return 0;
+	copy->header = s->header;
+	copy->header.user_count = 0;
+	copy->header.kernel_count = 0;
+	copy->header.flags = BH_RECORD_COPY;
+	copy->frame = s->frames[at];
+	copy->word = s->frames[bits_mask(at + 1, BH_USER_FRAMES_MAX - 1)];
+	copy->more[0] = s->frames[bits_mask(at + 2, BH_USER_FRAMES_MAX - 1)];
+	copy->more[1] = s->frames[bits_mask(at + 3, BH_USER_FRAMES_MAX - 1)];
+	__u64 size = (__u32)RUNTIME_COPY(0);
+
+	if (size < sizeof(*copy))
+		return 0;
+	/* Otherwise the compiler makes one comparison of both, with another register, of which
+	 * verifiers before 6.11 learn nothing about this one. */
+	asm volatile("" : "+r"(size));
+	if (size <= BH_MEMORY_COPY_MAX)
+		bpf_ringbuf_output(&samples, copy, size, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
 /* Writes the copies into the ring, and sets new_codes_copied. Without room there the worker reads
  * the memory itself. */
 static __always_inline void copy_new_code(struct cpu_state *cpu, __u32 runtime)
 {
-	struct unwind_state *s = &cpu->unwind;
-	struct bh_memory_copy *copy = (struct bh_memory_copy *)s->runtime.heap;
-
 	cpu->progress.new_codes_copied = 0;
-	for (int i = 0; i < NEW_CODES_MAX; i++) {
+	for (__u32 i = 0; i < NEW_CODES_MAX; i++) {
 		if (i >= cpu->progress.new_codes || !copy_has_room())
 			break;
 		cpu->progress.new_codes_copied++;
-		const __u64 at = bits_mask(cpu->progress.new_code[i], BH_USER_FRAMES_MAX - 1);
-
-		if (bh_frame_runtime(s->frames[at]) != runtime)
-			continue;
-		copy->header = s->header;
-		copy->header.user_count = 0;
-		copy->header.kernel_count = 0;
-		copy->header.flags = BH_RECORD_COPY;
-		copy->frame = s->frames[at];
-		copy->word = s->frames[bits_mask(at + 1, BH_USER_FRAMES_MAX - 1)];
-		copy->more[0] = s->frames[bits_mask(at + 2, BH_USER_FRAMES_MAX - 1)];
-		copy->more[1] = s->frames[bits_mask(at + 3, BH_USER_FRAMES_MAX - 1)];
-		__u64 size = (__u32)RUNTIME_COPY(0);
-
-		if (size < sizeof(*copy))
-			continue;
-		/* Otherwise the compiler makes one comparison of both, with another register, of
-		 * which verifiers before 6.11 learn nothing about this one. */
-		asm volatile("" : "+r"(size));
-		if (size <= BH_MEMORY_COPY_MAX)
-			bpf_ringbuf_output(&samples, copy, size, BPF_RB_NO_WAKEUP);
+		copy_code(i, runtime);
 	}
 }
 

@@ -103,28 +103,33 @@ __noinline int new_code_search(__u32 unused)
 	return 0;
 }
 
-/* Lets no CPU make further copies of the new code that is copied. */
-__noinline int new_code_done(__u32 unused)
+/* Lets no CPU make further copies of the new code with this index, if it is copied. A global
+ * function like new_code_search(). */
+__noinline int new_code_done(__u32 index)
 {
 	__u32 zero = 0;
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
 	struct code_seen *seen = bpf_map_lookup_elem(&code_seen, &zero);
+	__u64 hash;
 
-	GLOBAL_ARGUMENT(unused);
-	if (!cpu || !seen)
+	if (!cpu || !seen || index >= NEW_CODES_MAX)
 		return 0;
-	for (int i = 0; i < NEW_CODES_MAX && i < cpu->progress.new_codes; i++) {
-		__u64 hash;
-		__u32 *tag = new_code_tag(seen, &cpu->unwind, cpu->progress.new_code[i], &hash);
+	__u32 *tag = new_code_tag(seen, &cpu->unwind, cpu->progress.new_code[index], &hash);
 
-		if (i < cpu->progress.new_codes_copied) {
-			*tag = hash >> 32;
-		} else {
-			*tag = 0;
-			cpu->copies_owed = cpu->unwind.header.tgid;
-		}
+	if (index < cpu->progress.new_codes_copied) {
+		*tag = hash >> 32;
+	} else {
+		*tag = 0;
+		cpu->copies_owed = cpu->unwind.header.tgid;
 	}
 	return 0;
+}
+
+/* Does that for all new code of the stack. */
+static __always_inline void new_codes_done(struct cpu_state *cpu)
+{
+	for (__u32 i = 0; i < NEW_CODES_MAX && i < cpu->progress.new_codes; i++)
+		new_code_done(i);
 }
 
 /* Returns whether the stack has code that the worker was not woken for yet, and remembers it. */

@@ -94,9 +94,10 @@ enum {
 	 * those that ended a moment ago. Full: the runtime of a further process is not attached,
 	 * which is counted (no_room), and its frames stay native. */
 	LIMIT_RUNTIME_PROCESSES = 3072,
-	/* Copies of memory for the names of new code, with up to 2 KiB each. Full: the oldest one
-	 * is replaced, and the name it was for is read from the process. */
-	LIMIT_MEMORY_COPIES = 64,
+	/* Copies of memory for the names of new code, with up to 2 KiB each: those of four stacks
+	 * (NEW_CODES_MAX of bpf/env.h). Full: the oldest one is replaced, and the name it was for
+	 * is read from the process. */
+	LIMIT_MEMORY_COPIES = 256,
 	/* Bytes of samples of the manager that wait for names: some hundred. Full: further ones are
 	 * named as far as that is possible at once. */
 	LIMIT_LATE_SAMPLES_BYTES = 512 << 10,

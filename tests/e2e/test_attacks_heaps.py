@@ -18,7 +18,7 @@ import lib
 from attack import FREQ, NOBODY, AttackCase
 
 BUSY_ATTACKERS = 4
-NEW_FRAMES = 15  # of a stack of new code that is copied as a whole (NEW_CODES_MAX of bpf/env.h)
+NEW_FRAMES = 15  # of a stack of new code that is copied as a whole (NEW_CODES_MAX of bpf/env.h), and small enough for two seconds in the ring
 SLEEPING_ATTACKERS = int(os.environ.get("BULKHEAD_INTERPRETERS", "300"))
 LIMIT_STACK_FRAMES = 2304  # common/limits.h
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")

@@ -8,7 +8,9 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 
 import lib
 import otlp_decode
@@ -42,6 +44,21 @@ for ($i = 1; microtime(true) < $end; $i = $i % 30 + 1) {
 """
 CHURN_SECONDS = int(os.environ.get("BULKHEAD_CHURN_SECONDS", "4"))
 CHURN_SHARE = 0.98
+
+# Forty functions that call each other, each at a line of its own, and live for a second. The innermost one has several lines, so there are several stacks.
+DEEP = r"""
+echo "started\n";
+$end = microtime(true) + $argv[1];
+for ($i = 0; microtime(true) < $end; $i = ($i + 1) % 30) {
+    $code = '$until = microtime(true) + 1; while (microtime(true) < $until) {' . str_repeat("\nfor (\$j = 0; \$j < 5000; \$j++) { }", 8) . '} return 1;';
+    for ($n = 0; $n < 40; $n++) {
+        $code = "\n\$f = function () { $code }; \$r = \$f(); return \$r;";
+    }
+    eval(str_repeat("\n", 100 * $i) . $code);
+}
+"""
+DEEP_CALLS = 40
+STANDS_STILL = 2  # seconds
 
 RUNS = int(os.environ.get("BULKHEAD_SHORT_RUNS", "60"))
 # {CPU time of a script's work in ms: (scripts, the least share of its samples in the loop that have names)}.
@@ -210,6 +227,26 @@ class Php(lib.Case):
                 self.assertFalse(wrong, wrong.most_common(5))
                 self.assertGreater(right, CHURN_SHARE * total, recording.describe())
                 self.assertGreater(total, 200 * CHURN_SECONDS, recording.describe())
+
+    def test_names_of_deep_stacks(self):
+        """All new functions of a stack are copied, not the first ones only: the worker stands still while they live."""
+        for php in self.phps:
+            with self.subTest(php=php), self.started(php, "-r", DEEP, str(60 + lib.PATIENCE)) as process:
+                recording = self.start("-p", process.pid, seconds=None, freq=499, outputs=("out.folded", "out.otlp"))
+                worker = self.wait_until_recording(recording)["worker"]
+                os.kill(worker, signal.SIGSTOP)
+                time.sleep(STANDS_STILL)
+                os.kill(worker, signal.SIGCONT)
+                recording.send_signal(signal.SIGINT)
+                recording = self.finish(recording)
+                counts = collections.Counter()
+                for sample in otlp_decode.read(recording.path("out.otlp")):
+                    names = [frame["name"] for frame in sample_lines(sample)]
+                    if len(names) > DEEP_CALLS:
+                        counts[UNNAMED not in str(names)] += max(1, len(sample["timestamps"]))
+                print(f"  {self.phps[php]}, {DEEP_CALLS} new functions: {counts[True]} of {counts[True] + counts[False]} samples have all names", flush=True)
+                self.assertGreater(counts[True], CHURN_SHARE * (counts[True] + counts[False]), recording.describe())
+                self.assertGreater(counts[True], 200, recording.describe())
 
     def test_refused(self):
         """A version of the future is refused with one line; its native stacks are complete."""
