@@ -57,8 +57,9 @@ static long (*const read_user)(void *to, __u32 bytes, const void *from) = (void 
 #define env_read(env, destination, bytes, address)                                                 \
 	read_user((destination), (bytes), (const void *)(address))
 
-int stack_move_window_global(__u64 start, __u64 end);
-#define STACK_MOVE_WINDOW(s, env, start, end) stack_move_window_global((start), (end))
+int stack_move_window_global(__u64 near, __u64 address, __u64 end);
+#define STACK_MOVE_WINDOW(s, env, near, address, end)                                              \
+	stack_move_window_global((near), (address), (end))
 
 #include "bpf/unwind/step.h"
 #include "bpf/runtime/method_cache.h"
@@ -124,12 +125,12 @@ struct {
 } method_caches SEC(".maps") __weak;
 
 /* stack_move_window() as a global function. */
-__noinline int stack_move_window_global(__u64 start, __u64 end)
+__noinline int stack_move_window_global(__u64 near, __u64 address, __u64 end)
 {
 	__u32 zero = 0;
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
 
-	return cpu && stack_move_window(&cpu->unwind, 0, start, end);
+	return cpu && stack_move_window(&cpu->unwind, 0, near, address, end);
 }
 
 static __always_inline __u64 env_thread_pointer(int env)

@@ -22,12 +22,16 @@ enum {
 	STACK_NO_WORDS = 0xffff /* no index into the window */
 };
 
-/* Moves the window so that it starts at `start`, a multiple of 8, or ends with the page of that. In
- * both cases it contains what lies from `start` to `end`, at most 2 KiB. Returns 0 if that cannot
- * be read, and then there is no window. */
-static __always_inline int stack_move_window(struct unwind_state *s, UNWIND_ENV env, uint64_t start,
-					     uint64_t end)
+/* Moves the window to the words from `address` to `end`, at most 2 KiB. It starts at `near` if they
+ * are not too far away from that, otherwise at `address`, or it ends with the page of its start.
+ * Returns 0 if the address is no multiple of 8, or the words cannot be read. */
+static __always_inline int stack_move_window(struct unwind_state *s, UNWIND_ENV env, uint64_t near,
+					     uint64_t address, uint64_t end)
 {
+	if (address & 7)
+		return 0;
+	const uint64_t most = sizeof(s->window) - (end - address), aligned = near & ~7ull;
+	const uint64_t start = address - aligned <= most ? aligned : address;
 	const uint64_t page_end = (start | 4095) + 1;
 	const uint64_t last_start = page_end - sizeof(s->window);
 	uint64_t *known = &s->stack_ends[(page_end * HASH_MULTIPLIER) >> (64 - STACK_ENDS_BITS)];
@@ -51,18 +55,25 @@ static __always_inline int stack_move_window(struct unwind_state *s, UNWIND_ENV 
 /* Moves the window by stack_move_window(). In the kernel, that is in a global function (bpf/env.h),
  * because the verifier would check it again at each place. */
 #ifndef STACK_MOVE_WINDOW
-#define STACK_MOVE_WINDOW(s, env, start, end) stack_move_window(s, env, start, end)
+#define STACK_MOVE_WINDOW(s, env, near, address, end) stack_move_window(s, env, near, address, end)
 #endif
+
+/* Returns the index in the window of the word at `address`. It is too large if that is not in the
+ * window, and also if the address is no multiple of 8: these bits become the highest ones. */
+static __always_inline uint64_t stack_window_index(const struct unwind_state *s, uint64_t address)
+{
+	const uint64_t distance = address - s->window_start;
+
+	return distance >> 3 | distance << 61;
+}
 
 /* Returns the index in the window of the word at `address`, after which `count` words (a constant)
  * are in the window. Returns STACK_NO_WORDS if they cannot be read. */
 static __always_inline uint64_t stack_window_at(struct unwind_state *s, UNWIND_ENV env,
 						uint64_t address, const unsigned int count)
 {
-	if (address & 7)
-		return STACK_NO_WORDS;
-	if (address - s->window_start > (STACK_WINDOW_WORDS - count) * 8 &&
-	    !STACK_MOVE_WINDOW(s, env, address, address + count * 8))
+	if (stack_window_index(s, address) > STACK_WINDOW_WORDS - count &&
+	    !STACK_MOVE_WINDOW(s, env, address, address, address + count * 8))
 		return STACK_NO_WORDS;
 	return (address - s->window_start) >> 3;
 }
@@ -79,16 +90,10 @@ static __always_inline uint64_t stack_window_word(const struct unwind_state *s, 
 static __always_inline int stack_read_word(struct unwind_state *s, UNWIND_ENV env, uint64_t near,
 					   uint64_t address, uint64_t *value)
 {
-	const uint64_t reach = (STACK_WINDOW_WORDS - 1) * 8;
-	uint64_t start = near & ~7ull;
-
-	if (address & 7)
+	if (stack_window_index(s, address) >= STACK_WINDOW_WORDS &&
+	    !STACK_MOVE_WINDOW(s, env, near, address, address + 8))
 		return env_read(env, value, 8, address) ? BH_REASON_READ_FAULT : UNWIND_CONTINUE;
-	if (address - start > reach)
-		start = address;
-	if (address - s->window_start > reach && !STACK_MOVE_WINDOW(s, env, start, address + 8))
-		return env_read(env, value, 8, address) ? BH_REASON_READ_FAULT : UNWIND_CONTINUE;
-	*value = s->window[((address - s->window_start) >> 3) & (STACK_WINDOW_WORDS - 1)];
+	*value = stack_window_word(s, (address - s->window_start) >> 3);
 	return UNWIND_CONTINUE;
 }
 

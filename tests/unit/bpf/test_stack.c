@@ -56,6 +56,25 @@ Test(stack, window_starts_at_the_frame)
 	cr_assert_eq(failures, 0);
 }
 
+Test(stack, window_starts_at_a_word_far_from_the_frame)
+{
+	read_word(STACK + 64, STACK + 56);
+	cr_assert_eq(state.window_start, STACK + 56);
+	read_word(STACK + 64, STACK + 64 + WINDOW);
+	cr_assert_eq(state.window_start, STACK + 64 + WINDOW);
+}
+
+Test(stack, words_need_not_be_aligned)
+{
+	uint64_t value = 0;
+
+	read_word(STACK + 67, STACK + 128);
+	cr_assert_eq(state.window_start, STACK + 64);
+	cr_assert_eq(stack_read_word(&state, &env, STACK, STACK + 132, &value), UNWIND_CONTINUE);
+	cr_assert_eq(value, (uint64_t)(STACK + 136) << 32);
+	cr_assert_eq(stack_window_at(&state, &env, STACK + 132, 1), STACK_NO_WORDS);
+}
+
 Test(stack, window_ends_with_the_stack)
 {
 	const uint64_t near = END - 256;
