@@ -10,12 +10,12 @@ import contextlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 import time
 
 import lib
 from attack import FREQ, NOBODY, AttackCase
+from suspend import suspended
 
 BUSY_ATTACKERS = 4
 NEW_FRAMES = 15  # of a stack of new code that is copied as a whole (NEW_CODES_MAX of bpf/env.h), and small enough for two seconds in the ring
@@ -138,9 +138,8 @@ class Heaps(lib.Case):
         """Without half of the ring for samples alone, the copies of new code leave room for no more than some forty samples."""
         with self.recorded_attack("forged_code.py", BUSY_ATTACKERS, str(NEW_FRAMES)) as (process, roles, _, _):
             self.give_cpu_time(0.5, process)
-            os.kill(roles["worker"], signal.SIGSTOP)
-            time.sleep(2)
-            os.kill(roles["worker"], signal.SIGCONT)
+            with suspended(roles["worker"]):
+                time.sleep(2)
             self.give_cpu_time(0.5, process)
             process.terminate()
             recording = self.finish(process)

@@ -14,7 +14,6 @@ import os
 import random
 import re
 import shutil
-import signal
 import time
 
 import attack
@@ -22,6 +21,7 @@ import kernel_tables
 import lib
 import otlp_decode
 import scripted_server as scripted
+from suspend import suspended
 from test_agent import AgentCase, sample_keys, samples_of
 
 ROUNDS = int(os.environ.get("BULKHEAD_LOST_ROUNDS", "5"))
@@ -56,20 +56,12 @@ class LostEvents(AgentCase, attack.AttackCase):
     def wrong(self, server, program, since_ns=0):
         return attack.silently_wrong(self.samples(server, program, since_ns), program.expectation)
 
-    @contextlib.contextmanager
-    def stopped(self, pid):
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(pid, signal.SIGCONT)
-
     def lose_events(self, manager, stack):
         """Has the manager stand still again and again. Starts a program each time, and returns them."""
         programs = []
         for i in range(ROUNDS):
             time.sleep(self.random.uniform(*RUNNING_SECONDS))
-            with self.stopped(manager):
+            with suspended(manager):
                 before, after = (self.random.uniform(*STOPPED_SECONDS) / 2 for _ in range(2))
                 time.sleep(before)
                 programs.append(stack.enter_context(self.program("recursion", f"late{i}x{os.getpid()}"[:15], 28 + i)))

@@ -15,6 +15,7 @@ import time
 import lib
 import otlp_decode
 import short_programs
+from suspend import suspended
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.path.join(HERE, "php/known_chain.php")
@@ -45,13 +46,13 @@ for ($i = 1; microtime(true) < $end; $i = $i % 30 + 1) {
 CHURN_SECONDS = int(os.environ.get("BULKHEAD_CHURN_SECONDS", "4"))
 CHURN_SHARE = 0.98
 
-# Forty functions that call each other, each at a line of its own, and live for a second. The innermost one has several lines, so there are several stacks.
+# Functions that call each other, each at a line of its own, and live for a second. The innermost one has several lines, so there are several stacks.
 DEEP = r"""
 echo "started\n";
 $end = microtime(true) + $argv[1];
 for ($i = 0; microtime(true) < $end; $i = ($i + 1) % 30) {
     $code = '$until = microtime(true) + 1; while (microtime(true) < $until) {' . str_repeat("\nfor (\$j = 0; \$j < 5000; \$j++) { }", 8) . '} return 1;';
-    for ($n = 0; $n < 40; $n++) {
+    for ($n = 0; $n < $argv[2]; $n++) {
         $code = "\n\$f = function () { $code }; \$r = \$f(); return \$r;";
     }
     eval(str_repeat("\n", 100 * $i) . $code);
@@ -231,12 +232,11 @@ class Php(lib.Case):
     def test_names_of_deep_stacks(self):
         """All new functions of a stack are copied, not the first ones only: the worker stands still while they live."""
         for php in self.phps:
-            with self.subTest(php=php), self.started(php, "-r", DEEP, str(60 + lib.PATIENCE)) as process:
+            with self.subTest(php=php), self.started(php, "-r", DEEP, str(60 + lib.PATIENCE), str(DEEP_CALLS)) as process:
                 recording = self.start("-p", process.pid, seconds=None, freq=499, outputs=("out.folded", "out.otlp"))
                 worker = self.wait_until_recording(recording)["worker"]
-                os.kill(worker, signal.SIGSTOP)
-                time.sleep(STANDS_STILL)
-                os.kill(worker, signal.SIGCONT)
+                with suspended(worker):
+                    time.sleep(STANDS_STILL)
                 recording.send_signal(signal.SIGINT)
                 recording = self.finish(recording)
                 counts = collections.Counter()

@@ -4,7 +4,6 @@
 The programs are the ones that are shipped: tests/security/taken_over.c makes a fork of each running role execute the system calls of an attacker.
 """
 import ctypes
-import contextlib
 import os
 import re
 import signal
@@ -15,6 +14,7 @@ import scripted_server as scripted
 import services
 import test_roles
 from agent import Agent
+from suspend import suspended
 
 TAKEN_OVER = os.path.join(lib.BIN, "taken_over")
 STRICT = {"loader": "loader", "manager": "manager", "opener": "strict opener", "worker": "strict worker", "exporter": "exporter"}
@@ -117,15 +117,6 @@ class TakenOver(lib.Case):
         # The roles are the same, and go on.
         self.assertEqual({pid: role for role, pid in lib.roles_of(cli).items()}, roles)
 
-    @contextlib.contextmanager
-    def standing_still(self, role):
-        """It does not take a helper that is stopped for one that hangs, and so kills it."""
-        os.kill(role, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(role, signal.SIGCONT)
-
     def attack(self, other, roles, names):
         """Attacks these roles ({pid: role}) and their helpers. `other` is a process that none of them may reach. `names` says which policy each role has."""
         found = {pid: (parent, comm) for pid, (parent, comm, _) in lib.processes().items() if comm in test_roles.HELPERS and parent in roles}
@@ -141,7 +132,8 @@ class TakenOver(lib.Case):
         self.assertEqual([control[target] for target in ("memory", "secret", "victim")], ["changed", "changed", "ended"], "the attacks have no effect")
         attacked = self.run_taken_over(other, *roles)
         for helper, (parent, _) in found.items():
-            with self.standing_still(parent):
+            # Otherwise the parent takes a helper that is stopped for one that hangs, and kills it.
+            with suspended(parent):
                 attacked.update(self.run_taken_over(other, helper))
         self.assertEqual(set(attacked), {*roles, *helpers})
         faults = []
