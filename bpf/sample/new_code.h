@@ -40,7 +40,7 @@
 
 enum {
 	/* Words that one call of new_code_search() visits, and how often it is called: the
-	 * innermost 40 managed frames at least. Those further out were nearly always sampled with
+	 * innermost 32 managed frames at least. Those further out were nearly always sampled with
 	 * fewer frames above them before. */
 	NEW_CODE_WORDS = 16,
 	NEW_CODE_BATCHES = 10,

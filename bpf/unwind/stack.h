@@ -36,11 +36,10 @@ static __always_inline int stack_move_window(struct unwind_state *s, UNWIND_ENV 
 	const uint64_t last_start = page_end - sizeof(s->window);
 	uint64_t *known = &s->stack_ends[(page_end * HASH_MULTIPLIER) >> (64 - STACK_ENDS_BITS)];
 	const int may_move = start > last_start && end <= page_end;
+	const int is_known = may_move && *known == page_end;
 
 	s->window_start = start;
-	if (may_move && *known == page_end)
-		s->window_start = last_start;
-	if (!env_read(env, s->window, sizeof(s->window), s->window_start))
+	if (!is_known && !env_read(env, s->window, sizeof(s->window), start))
 		return 1;
 	if (may_move) {
 		*known = page_end;

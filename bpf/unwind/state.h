@@ -14,9 +14,9 @@ enum {
 	 * size is the smaller part, so that one large copy is cheaper than a read for
 	 * each frame. A power of two. */
 	STACK_WINDOW_WORDS = 256,
-	STACK_ENDS_BITS = 3, /* ends of stacks that are remembered: 8, which is a cache line */
 	/* 2 KiB of a runtime's heap, for the same reason. A power of two. */
 	HEAP_COPY_WORDS = 256,
+	STACK_ENDS_BITS = 3, /* ends of stacks that are remembered: 8, which is a cache line */
 	/* Managed frames that a walker may push for native frames further out. A power of two. */
 	PENDING_FRAMES_MAX = 8,
 	/* Size of the state of one runtime's walker. The first words are zero when the walker is
