@@ -522,6 +522,20 @@ class LargeTest(PageTest):
         time.sleep(0.3)
         self.assertRegex(self.tooltip(0.5, 0), r"^all\n")
 
+    def test_root_stays_in_sight_when_the_graph_grows_twice(self):
+        """The second time while the page still handles what the first has caused."""
+        self.browser.execute_script("""
+            const pane = document.getElementById('scroll');
+            const grow = () => {
+                document.getElementById('divider').dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown' }));
+                pane.clientHeight;  // The layout, so that the browser moves the content at once.
+            };
+            pane.addEventListener('scroll', grow, { once: true });
+            grow();""")
+        time.sleep(0.3)
+        self.assertEqual(self.find("#divider").get_attribute("aria-valuenow"), "70")
+        self.assertRegex(self.tooltip(0.5, 0), r"^all\n")
+
     def test_scroll_to_what_is_selected(self):
         below = "const s = document.getElementById('scroll'); return s.scrollHeight - s.clientHeight - s.scrollTop"
         self.find("#canvas").click()

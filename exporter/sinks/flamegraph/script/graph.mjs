@@ -133,7 +133,9 @@ export class Graph {
 	paint() {
 		if (!this.state.tree || !this.rows.length)
 			return;
-		this.fromBottom = this.contentHeight - this.height - this.pane.scrollTop;
+		/* While the pane has a size that resize() has not seen, its position may be the browser's choice. */
+		if (this.pane.clientHeight === this.height)
+			this.fromBottom = this.contentHeight - this.height - this.pane.scrollTop;
 		this.painter.paint();
 	}
 
