@@ -13,8 +13,13 @@
  * for VALIDATE_INTERVAL. Worst case: for that long, one CPU reports a replaced method under the old
  * name. A method that was replaced is not trusted again before it has been the same for
  * VALIDATE_AGE, so what is short-lived is read each time; also what is executed again every few
- * seconds, while others use its memory in between. The innermost managed frame of a stack is never
- * trusted.
+ * seconds, while others use its memory in between.
+ *
+ * The innermost managed frame of a stack is never trusted by its address, because a method that
+ * others replace is mostly that one. Walkers of runtimes whose identities need many reads begin
+ * with what tells where the texts are, and look for an entry with that as its key
+ * (method_cache_mix()). So only a method whose name, file and code replace others of the same size
+ * at the same addresses is noticed late.
  *
  * Example, with times in ms. At 1000 the walker finds no entry for the code object at 0x7f00a0,
  * reads its identity, and inserts an entry with changed_at = 1000. It reads the identity again in
@@ -45,7 +50,7 @@ enum {
 };
 
 struct method_cache_entry {
-	uint64_t key;		/* address ^ s->runtime.method_key; 0: empty */
+	uint64_t key;		/* address or hash ^ s->runtime.method_key; 0: empty */
 	uint32_t changed_at;	/* when it was inserted, or last found to be another method */
 	uint32_t trusted_until; /* until when it need not be checked, or when it was checked */
 	uint32_t facts[4];	/* what the walker of the runtime keeps */
@@ -77,12 +82,27 @@ method_cache_find(struct unwind_state *s, struct method_cache *cache, uint64_t a
 	return &cache->entries[position];
 }
 
-/* Returns whether the entry can be used without a check now. */
+/* Returns `hash` with one more word that was read of a method. A hash of such words may be used in
+ * place of an address. */
+static __always_inline uint64_t method_cache_mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * HASH_MULTIPLIER;
+	return hash ^ hash >> 29;
+}
+
+/* Returns whether the entry was checked a moment ago. That is enough if it was found by words that
+ * were read in this sample. */
+static __always_inline int method_cache_is_recent(const struct unwind_state *s,
+						  const struct method_cache_entry *entry)
+{
+	return entry->trusted_until - method_cache_now(s) - 1 < VALIDATE_INTERVAL;
+}
+
+/* Returns whether an entry that was found by an address can be used without a check now. */
 static __always_inline int method_cache_is_trusted(const struct unwind_state *s,
 						   const struct method_cache_entry *entry)
 {
-	return s->runtime.managed_frames &&
-	       entry->trusted_until - method_cache_now(s) - 1 < VALIDATE_INTERVAL;
+	return s->runtime.managed_frames && method_cache_is_recent(s, entry);
 }
 
 /* Records the result of a check: whether the method is the `same` as in the entry. If it is not,
@@ -118,6 +138,18 @@ method_cache_insert(struct unwind_state *s, struct method_cache *cache, uint64_t
 	return entry;
 }
 
+/* Returns the entry of the innermost method of which the words in the hash `seen` were read, or
+ * NULL if there is none that was checked a moment ago, or the method is not the innermost one. */
+static __always_inline const struct method_cache_entry *
+method_cache_recall(struct unwind_state *s, struct method_cache *cache, uint64_t seen)
+{
+	if (s->runtime.managed_frames)
+		return NULL;
+	const struct method_cache_entry *entry = method_cache_find(s, cache, seen);
+
+	return entry && method_cache_is_recent(s, entry) ? entry : NULL;
+}
+
 /* Records that a method was read, and whether it is the `same` as in its `entry`. Without an entry
  * it gets one. The caller writes the facts of the entry that is returned. Returns NULL without a
  * cache. */
@@ -128,6 +160,24 @@ method_cache_record(struct unwind_state *s, struct method_cache *cache,
 	if (!entry)
 		return method_cache_insert(s, cache, address);
 	method_cache_revalidate(s, entry, same);
+	return entry;
+}
+
+/* Keeps the identity, the first fact, of the innermost method of which the words in the hash `seen`
+ * and all others were read. Does nothing with another method. Returns the entry or NULL. */
+static __always_inline struct method_cache_entry *method_cache_keep(struct unwind_state *s,
+								    struct method_cache *cache,
+								    uint64_t seen,
+								    uint64_t identity)
+{
+	if (s->runtime.managed_frames)
+		return NULL;
+	struct method_cache_entry *entry = method_cache_find(s, cache, seen);
+
+	entry = method_cache_record(s, cache, entry, seen,
+				    entry && entry->facts[0] == (uint32_t)identity);
+	if (entry)
+		entry->facts[0] = (uint32_t)identity;
 	return entry;
 }
 

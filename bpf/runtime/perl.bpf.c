@@ -48,9 +48,10 @@ enum perl_ending {
 	ENDED,
 };
 
-/* Begins with an array of contexts. */
-static __always_inline void perl_enter(struct unwind_state *s, UNWIND_ENV env,
-				       const struct perl_block *b, uint64_t stack)
+/* Begins with an array of contexts. Returns the array of values (PL_curstack) that belongs to it,
+ * or 0 if it cannot be read. */
+static __always_inline uint64_t perl_enter(struct unwind_state *s, UNWIND_ENV env,
+					   const struct perl_block *b, uint64_t stack)
 {
 	struct perl_state *p = perl_state(s);
 	uint64_t words[PERL_STACK_WORDS];
@@ -59,7 +60,7 @@ static __always_inline void perl_enter(struct unwind_state *s, UNWIND_ENV env,
 	p->left = 0;
 	p->taken = 0;
 	if (!stack || env_read(env, words, sizeof(words), stack))
-		return;
+		return 0;
 	const uint32_t index = (uint32_t)words[PERL_STACK_INDEX / 8] + 1;
 
 	p->stack = stack;
@@ -68,6 +69,7 @@ static __always_inline void perl_enter(struct unwind_state *s, UNWIND_ENV env,
 	p->type = words[PERL_STACK_WORDS - 1] >> (b->stack_type & 4) * 8 & 0xff;
 	if (index < INDEX_MAX)
 		p->left = index;
+	return words[PERL_STACK_VALUES / 8];
 }
 
 /* Tries an interpreter, of which the values of PL_curstack and PL_curstackinfo must agree unless it
@@ -81,16 +83,15 @@ static __always_inline int perl_try(struct unwind_state *s, UNWIND_ENV env,
 	s->runtime.heap_bytes = 0;
 	if (!interpreter || env_read(env, s->runtime.heap, PERL_INTERPRETER_WORDS * 8, interpreter))
 		return 0;
-	const uint64_t stack = words[bits_mask(b->stack >> 3, PERL_INTERPRETER_WORDS - 1)];
+	const uint64_t values =
+	    perl_enter(s, env, b, words[bits_mask(b->stack >> 3, PERL_INTERPRETER_WORDS - 1)]);
 
-	if (!stack || (walker_read(env, stack) !=
-			   words[bits_mask(b->values >> 3, PERL_INTERPRETER_WORDS - 1)] &&
-		       walker_read(env, b->current) != interpreter))
+	if (!p->stack || (values != words[bits_mask(b->values >> 3, PERL_INTERPRETER_WORDS - 1)] &&
+			  walker_read(env, b->current) != interpreter))
 		return 0;
 	p->interpreter = interpreter;
 	p->op = words[bits_mask(b->op >> 3, PERL_INTERPRETER_WORDS - 1)];
 	p->cop = words[bits_mask(b->cop >> 3, PERL_INTERPRETER_WORDS - 1)];
-	perl_enter(s, env, b, stack);
 	return 1;
 }
 

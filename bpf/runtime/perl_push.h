@@ -31,6 +31,7 @@ struct perl_state {
 	uint64_t interpreter;			 /* 0: there is only one */
 	uint64_t code;				 /* what is to be identified: a CV, or a text */
 	uint64_t sub, word, name, package, kind; /* results of identify_sub */
+	uint64_t seen;				 /* a hash of what it has read first */
 	uint64_t line;				 /* of the statement */
 };
 
@@ -79,8 +80,32 @@ static __always_inline int perl_read_sub(UNWIND_ENV env, uint64_t code,
 			 head[PERL_SV_BODY / 8] + PERL_SUB_FIRST);
 }
 
+/* Whether a sub could be identified. */
+enum perl_learned {
+	UNREADABLE,
+	LEARNED,  /* all that its identity consists of was read */
+	RECALLED, /* what was read first is that of a sub in the method cache */
+};
+
+/* Sets `word` to the identity of the sub of the innermost frame, if the method cache has that for
+ * what was read of the sub. Returns 0 if it has not. */
+static __always_inline int perl_recall_innermost(struct unwind_state *s, UNWIND_ENV env)
+{
+	struct perl_state *p = perl_state(s);
+
+	p->seen = method_cache_mix(method_cache_mix(p->code, p->sub), p->name);
+	p->seen = method_cache_mix(p->seen, p->package ^ p->kind);
+	const struct method_cache_entry *entry =
+	    method_cache_recall(s, env_method_cache(env), p->seen);
+
+	if (!entry)
+		return 0;
+	p->word = entry->facts[0];
+	return 1;
+}
+
 /* Sets `sub` to the first op of the sub at `code`, `word` to its identity, and `name`, `package`
- * and `kind` to what its frame has. Returns 0 if that cannot be read. */
+ * and `kind` to what its frame has. Returns an enum perl_learned. */
 static __always_inline int perl_identify_sub(struct unwind_state *s, UNWIND_ENV env,
 					     const struct perl_block *b)
 {
@@ -88,7 +113,7 @@ static __always_inline int perl_identify_sub(struct unwind_state *s, UNWIND_ENV 
 	uint64_t words[PERL_SUB_WORDS], cop[3], glob[2];
 
 	if (!perl_read_sub(env, p->code, words))
-		return 0;
+		return UNREADABLE;
 	p->sub = words[PERL_SUB_START];
 	p->name = glob[0] = words[PERL_SUB_NAME];
 	p->package = words[PERL_SUB_STASH];
@@ -96,20 +121,22 @@ static __always_inline int perl_identify_sub(struct unwind_state *s, UNWIND_ENV 
 	p->kind = flags & PERL_SUB_IS_LEXICAL ? PERL_FRAME_LEXICAL_SUB
 		  : flags & PERL_SUB_IS_NAMED ? PERL_FRAME_NAMED_SUB
 					      : PERL_FRAME_SUB;
+	if (perl_recall_innermost(s, env))
+		return RECALLED;
 	if (p->kind == PERL_FRAME_LEXICAL_SUB) {
 		p->package = 0;
 	} else if (p->kind == PERL_FRAME_SUB) {
 		if (env_read(env, glob, sizeof(glob),
 			     walker_read(env, p->name + PERL_SV_BODY) + PERL_GLOB_NAME))
-			return 0;
+			return UNREADABLE;
 		p->package = glob[1];
 	}
 	if (env_read(env, cop, sizeof(cop), p->sub + PERL_OP_TYPE))
-		return 0;
+		return UNREADABLE;
 	RUNTIME_CALL(perl, hash_package, s, env, b);
 	p->word = perl_sub_identity(p->name, (uint32_t)walker_read(env, glob[0]), (uint32_t)p->word,
 				    cop[0] >> 32, cop[2]);
-	return 1;
+	return LEARNED;
 }
 
 RUNTIME_PART(perl, identify_sub)
@@ -151,7 +178,7 @@ static __always_inline int perl_recall_sub(struct unwind_state *s, struct method
 	return 1;
 }
 
-/* Learns the sub at `code`. Returns 0 if it cannot be read. */
+/* Learns the sub at `code`. Returns an enum perl_learned. */
 static __always_inline int perl_learn_sub(struct unwind_state *s, UNWIND_ENV env,
 					  const struct perl_block *b)
 {
@@ -159,8 +186,11 @@ static __always_inline int perl_learn_sub(struct unwind_state *s, UNWIND_ENV env
 	struct method_cache *cache = env_method_cache(env);
 	struct method_cache_entry *entry = method_cache_find(s, cache, p->code);
 
-	if (!RUNTIME_CALL(perl, identify_sub, s, env, b))
-		return 0;
+	const int learned = RUNTIME_CALL(perl, identify_sub, s, env, b);
+
+	if (learned != LEARNED)
+		return learned;
+	method_cache_keep(s, cache, p->seen, p->word);
 	const uint32_t high = (uint32_t)(p->sub >> 35 & 0xfff) |
 			      (uint32_t)(p->name >> 35 & 0xfff) << 12 | (uint32_t)p->kind << 24;
 
@@ -173,7 +203,7 @@ static __always_inline int perl_learn_sub(struct unwind_state *s, UNWIND_ENV env
 		entry->facts[2] = p->name >> 3;
 		entry->facts[3] = high;
 	}
-	return 1;
+	return LEARNED;
 }
 
 RUNTIME_PART(perl, learn_sub)
@@ -212,14 +242,15 @@ static __always_inline uint32_t perl_statement(UNWIND_ENV env, uint64_t cop, uin
 	return words[0] >> 32;
 }
 
-/* Recalls the line of the statement at p->cop in the sub at `code`, and the package of the sub if
- * it is named. Both are kept by the address of the statement: that of a caller changes rarely. */
+/* Recalls the line of the statement at p->cop in the sub at `code`, which was recalled, and the
+ * package of the sub if it is named. Both are kept by the address of the statement: that of a
+ * caller changes rarely. */
 static __always_inline int perl_recall_statement(struct unwind_state *s, struct method_cache *cache)
 {
 	struct perl_state *p = perl_state(s);
 	const struct method_cache_entry *entry = method_cache_find(s, cache, p->cop);
 
-	if (!entry || !method_cache_is_trusted(s, entry) ||
+	if (!entry || !method_cache_is_recent(s, entry) ||
 	    entry->facts[0] != (uint32_t)(p->code >> 3))
 		return 0;
 	p->line = entry->facts[1];
@@ -267,9 +298,11 @@ static __always_inline int perl_push_sub(struct unwind_state *s, UNWIND_ENV env,
 	struct method_cache *cache = env_method_cache(env);
 	uint64_t words[4];
 
-	if (!perl_recall_sub(s, cache) && !RUNTIME_CALL(perl, learn_sub, s, env, b))
+	const int learned =
+	    perl_recall_sub(s, cache) ? RECALLED : RUNTIME_CALL(perl, learn_sub, s, env, b);
+	if (learned == UNREADABLE)
 		return BH_REASON_RUNTIME;
-	if (!perl_recall_statement(s, cache))
+	if (learned != RECALLED || !perl_recall_statement(s, cache))
 		RUNTIME_CALL(perl, learn_statement, s, env, b);
 	const uint64_t place = perl_place(p->sub, p->cop, p->return_op);
 	const unsigned int has_package = p->kind == PERL_FRAME_NAMED_SUB;

@@ -53,6 +53,7 @@ struct php_state {
 	uint64_t globals; /* added to the addresses of the block that are fields of EG() */
 	uint64_t opline, function, info, previous; /* of the call whose frame is to be pushed */
 	uint64_t word, kind;			   /* results of find */
+	uint64_t seen;				   /* a hash of what identify has read first */
 	uint64_t line, inner;			   /* results of read_opline */
 	uint64_t generator[GENERATORS_MAX];	   /* the innermost last */
 	uint64_t hashes[3];			   /* of the names of function, class and file */
@@ -76,8 +77,15 @@ static __always_inline uint64_t php_hash(UNWIND_ENV env, uint64_t string)
 		   : text_end_hash(length, words);
 }
 
+/* Whether a function could be identified. */
+enum php_learned {
+	UNREADABLE,
+	LEARNED,  /* all that its identity consists of was read */
+	RECALLED, /* what was read first is that of a function in the method cache */
+};
+
 /* Sets `word` to the identity of p->function, and `kind` to that of its frame, as far as it depends
- * on the function. */
+ * on the function. Returns an enum php_learned. */
 static __always_inline int php_identify(struct unwind_state *s, UNWIND_ENV env,
 					const struct php_block *b)
 {
@@ -85,19 +93,30 @@ static __always_inline int php_identify(struct unwind_state *s, UNWIND_ENV env,
 	uint64_t head[PHP_FUNCTION_BYTES / 8], file[PHP_FILE_BYTES / 8] = {0, 0};
 
 	if (env_read(env, head, sizeof(head), p->function))
-		return 0;
+		return UNREADABLE;
 	const uint32_t type = (uint8_t)head[PHP_FUNCTION_TYPE / 8];
 
 	if (type == PHP_TYPE_INTERNAL)
 		p->kind = PHP_FRAME_INTERNAL;
 	else if (type != PHP_TYPE_USER && type != PHP_TYPE_EVAL)
-		return 0;
+		return UNREADABLE;
 	else if (env_read(env, file, sizeof(file), p->function + b->file))
-		return 0;
+		return UNREADABLE;
 	else
 		p->kind = type == PHP_TYPE_EVAL		? PHP_FRAME_EVAL
 			  : head[PHP_FUNCTION_NAME / 8] ? PHP_FRAME_FUNCTION
 							: PHP_FRAME_INCLUDE;
+	p->seen = method_cache_mix(p->function, head[PHP_FUNCTION_NAME / 8]);
+	p->seen = method_cache_mix(p->seen, head[PHP_FUNCTION_CLASS / 8]);
+	p->seen = method_cache_mix(p->seen, file[0]);
+	p->seen = method_cache_mix(p->seen, (uint32_t)file[PHP_FILE_LINE / 8] ^ p->kind << 32);
+	const struct method_cache_entry *entry =
+	    method_cache_recall(s, env_method_cache(env), p->seen);
+
+	if (entry) {
+		p->word = entry->facts[0];
+		return RECALLED;
+	}
 	p->hashes[0] = head[PHP_FUNCTION_NAME / 8];
 	p->hashes[1] = head[PHP_FUNCTION_CLASS / 8];
 	p->hashes[2] = file[0];
@@ -108,7 +127,8 @@ static __always_inline int php_identify(struct unwind_state *s, UNWIND_ENV env,
 		p->hashes[i] = php_hash(env, p->hashes[i]);
 	p->word = php_identity(p->hashes[0], p->hashes[1], p->hashes[2],
 			       (uint32_t)file[PHP_FILE_LINE / 8]);
-	return 1;
+	method_cache_keep(s, env_method_cache(env), p->seen, p->word);
+	return LEARNED;
 }
 
 RUNTIME_PART(php, identify)
@@ -126,8 +146,10 @@ static __always_inline int php_find(struct unwind_state *s, UNWIND_ENV env,
 		p->kind = entry->facts[1];
 		return 1;
 	}
-	if (!RUNTIME_CALL(php, identify, s, env, b))
-		return 0;
+	const int learned = RUNTIME_CALL(php, identify, s, env, b);
+
+	if (learned != LEARNED)
+		return learned;
 	entry = method_cache_record(s, cache, entry, p->function,
 				    entry && entry->facts[0] == (uint32_t)p->word &&
 					entry->facts[1] == (uint32_t)p->kind);
@@ -199,53 +221,77 @@ static __always_inline int php_push_inner(struct unwind_state *s, UNWIND_ENV env
 
 RUNTIME_PART(php, push_inner)
 
-/* Sets word, kind and line of the call that was read, and pushes what it calls without a call.
- * Returns 0, or the reason that ends the stack. What is found is kept by the address of the
- * instruction, because that of a caller changes rarely, and reading it is most of the work. */
-static __always_inline int php_examine(struct unwind_state *s, UNWIND_ENV env,
-				       const struct php_block *b)
+/* Returns the entry of the method cache for the instruction of the call that was read, or NULL.
+ * What is found is kept by that, because the instruction of a caller changes rarely, and reading it
+ * is most of the work. */
+static __always_inline struct method_cache_entry *php_find_opline(struct unwind_state *s,
+								  struct method_cache *cache)
+{
+	const struct php_state *p = php_state(s);
+	struct method_cache_entry *entry = method_cache_find(s, cache, p->opline);
+
+	return entry && entry->facts[2] == (uint32_t)(p->function >> 3) ? entry : NULL;
+}
+
+/* Sets word, kind and line of the call that was read, if the method cache has them. Returns 0 if it
+ * has not. */
+static __always_inline int php_recall(struct unwind_state *s, struct method_cache *cache)
+{
+	struct php_state *p = php_state(s);
+	const struct method_cache_entry *entry = php_find_opline(s, cache);
+
+	if (!entry || !method_cache_is_trusted(s, entry))
+		return 0;
+	p->word = entry->facts[0];
+	p->kind = entry->facts[1];
+	p->line = entry->facts[3];
+	return 1;
+}
+
+/* Finds them otherwise, and pushes what the call calls without a call. Returns 0, or the reason
+ * that ends the stack. */
+static __always_inline int php_learn(struct unwind_state *s, UNWIND_ENV env,
+				     const struct php_block *b)
 {
 	struct php_state *p = php_state(s);
 	struct method_cache *cache = env_method_cache(env);
-	struct method_cache_entry *entry = method_cache_find(s, cache, p->opline);
-	const uint32_t function = (uint32_t)(p->function >> 3);
+	struct method_cache_entry *entry;
 
-	if (entry && method_cache_is_trusted(s, entry) && entry->facts[2] == function) {
-		p->word = entry->facts[0];
-		p->kind = entry->facts[1];
-		p->line = entry->facts[3];
-		return 0;
-	}
 	p->line = 0;
 	if (!RUNTIME_CALL(php, find, s, env, b))
 		return BH_REASON_RUNTIME;
 	if (!php_frame_has_file(p->kind))
 		return 0;
+	entry = php_find_opline(s, cache);
+	/* Of the innermost frame the function was read, and its instructions are the same. */
+	if (entry && method_cache_is_recent(s, entry) && entry->facts[0] == (uint32_t)p->word) {
+		p->line = entry->facts[3];
+		return 0;
+	}
 	RUNTIME_CALL(php, read_opline, s, env, b);
 	if (p->inner)
 		return RUNTIME_CALL(php, push_inner, s, env, b);
-	entry = method_cache_record(
-	    s, cache, method_cache_find(s, cache, p->opline), p->opline,
-	    entry && entry->facts[0] == (uint32_t)p->word && entry->facts[1] == (uint32_t)p->kind &&
-		entry->facts[2] == function && entry->facts[3] == (uint32_t)p->line);
+	entry = php_find_opline(s, cache);
+	const int same = entry && entry->facts[0] == (uint32_t)p->word &&
+			 entry->facts[1] == (uint32_t)p->kind &&
+			 entry->facts[3] == (uint32_t)p->line;
+
+	entry =
+	    method_cache_record(s, cache, method_cache_find(s, cache, p->opline), p->opline, same);
 	if (entry) {
 		entry->facts[0] = p->word;
 		entry->facts[1] = p->kind;
-		entry->facts[2] = function;
+		entry->facts[2] = p->function >> 3;
 		entry->facts[3] = p->line;
 	}
 	return 0;
 }
 
-/* Pushes the frame of the call that was read. Returns 0, or the reason that ends the stack. */
-static __always_inline int php_push(struct unwind_state *s, UNWIND_ENV env,
-				    const struct php_block *b)
+/* Pushes the frame with word, kind and line. Returns 0, or the reason that ends the stack. */
+static __always_inline int php_push(struct unwind_state *s)
 {
 	struct php_state *p = php_state(s);
-	const int end = php_examine(s, env, b);
 
-	if (end)
-		return end;
 	if (p->kind == PHP_FRAME_INCLUDE && !p->previous)
 		p->kind = PHP_FRAME_MAIN;
 	const uint64_t word = frame_word((uint32_t)p->word, (uint32_t)p->kind, p->line);
@@ -253,7 +299,17 @@ static __always_inline int php_push(struct unwind_state *s, UNWIND_ENV env,
 	return push_managed(s, BH_RUNTIME_PHP, p->function, 1, &word);
 }
 
-RUNTIME_PART(php, push)
+/* Pushes the frame of the call that was read, and was not recalled. Returns 0, or the reason that
+ * ends the stack. */
+static __always_inline int php_push_learned(struct unwind_state *s, UNWIND_ENV env,
+					    const struct php_block *b)
+{
+	const int end = php_learn(s, env, b);
+
+	return end ? end : php_push(s);
+}
+
+RUNTIME_PART(php, push_learned)
 
 /* Reads a call of the list. Returns UNWIND_CONTINUE, or the reason that ends the stack. */
 static __always_inline int php_read_call(struct unwind_state *s, UNWIND_ENV env, uint64_t call)
@@ -404,7 +460,10 @@ static __always_inline int php_start(struct unwind_state *s, UNWIND_ENV env,
 		p->call = of_loop;
 	if (of_loop == p->call && !p->compiled) {
 		/* What the call itself has may be an earlier instruction. */
-		const uint64_t earlier = walker_read(env, p->call + PHP_CALL_OPLINE);
+		const uint64_t earlier =
+		    managed_copy_heap(s, env, p->call, PHP_CALL_BYTES, 64) == UNWIND_CONTINUE
+			? managed_heap_word(s, p->call + PHP_CALL_OPLINE)
+			: 0;
 		const uint64_t bytes = opline - earlier + OPLINES_NEAR * PHP_OPLINE_BYTES / 2;
 
 		if (bytes < OPLINES_NEAR * PHP_OPLINE_BYTES && !(bytes & (PHP_OPLINE_BYTES - 1)))
@@ -421,6 +480,7 @@ static __always_inline int php_take(struct unwind_state *s, UNWIND_ENV env,
 				    const struct php_block *b, uint64_t opline)
 {
 	struct php_state *p = php_state(s);
+	struct method_cache *cache = env_method_cache(env);
 
 	p->goes_on = 0;
 	UNWIND_NO_UNROLL
@@ -448,7 +508,8 @@ static __always_inline int php_take(struct unwind_state *s, UNWIND_ENV env,
 		if (opline)
 			p->opline = opline;
 		opline = 0;
-		const int end = RUNTIME_CALL(php, push, s, env, b);
+		const int end =
+		    php_recall(s, cache) ? php_push(s) : RUNTIME_CALL(php, push_learned, s, env, b);
 
 		if (end)
 			return end;

@@ -61,39 +61,37 @@ enum {
  * code of several. */
 static __always_inline uint64_t ruby_code_key(const struct ruby_state *p)
 {
-	const int has_method =
-	    (p->flags & RUBY_FLAG_TYPE) == RUBY_TYPE_METHOD || (p->flags & RUBY_FLAG_METHOD_BLOCK);
-
-	return has_method ? p->pc ^ p->entry * HASH_MULTIPLIER : p->pc;
+	return p->pc ^ ruby_frame_method(p) * HASH_MULTIPLIER;
 }
 
-/* Does what identify does, by the method cache if it can. */
-static __always_inline int ruby_find_code(struct unwind_state *s, UNWIND_ENV env,
-					  const struct ruby_block *b)
+/* Sets `word`, `body` and `class` of the code of the frame, if the method cache has them. Returns 0
+ * if it has not. */
+static __always_inline int ruby_recall_code(struct unwind_state *s, struct method_cache *cache)
 {
 	struct ruby_state *p = ruby_state(s);
-	struct method_cache *cache = env_method_cache(env);
+	const struct method_cache_entry *entry = method_cache_find(s, cache, ruby_code_key(p));
 
-	if (p->innermost && (p->jit || p->compiled)) {
-		if (!RUNTIME_CALL(ruby, identify, s, env, b))
-			return 0;
-		if (p->pc - p->start > p->bytes)
-			p->pc = p->start;
-		return 1;
-	}
+	if (!entry || !method_cache_is_trusted(s, entry))
+		return 0;
+	p->word = entry->facts[0];
+	/* Addresses are multiples of 8 below 2^47. */
+	p->body = (entry->facts[1] | (uint64_t)(entry->facts[3] & 0xfff) << 32) << 3;
+	p->class = (entry->facts[2] | (uint64_t)(entry->facts[3] >> 12 & 0xfff) << 32) << 3;
+	return 1;
+}
+
+/* Reads them, and keeps them. Returns 0 if they cannot be read. */
+static __always_inline int ruby_learn_code(struct unwind_state *s, UNWIND_ENV env,
+					   const struct ruby_block *b)
+{
+	struct ruby_state *p = ruby_state(s);
+	const int learned = RUNTIME_CALL(ruby, identify, s, env, b);
+
+	if (learned != LEARNED)
+		return learned;
+	struct method_cache *cache = env_method_cache(env);
 	const uint64_t key = ruby_code_key(p);
 	struct method_cache_entry *entry = method_cache_find(s, cache, key);
-
-	if (entry && method_cache_is_trusted(s, entry)) {
-		p->word = entry->facts[0];
-		/* Addresses are multiples of 8 below 2^47. */
-		p->body = (entry->facts[1] | (uint64_t)(entry->facts[3] & 0xfff) << 32) << 3;
-		p->class = (entry->facts[2] | (uint64_t)(entry->facts[3] >> 12 & 0xfff) << 32) << 3;
-		p->start = 0;
-		return 1;
-	}
-	if (!RUNTIME_CALL(ruby, identify, s, env, b))
-		return 0;
 	const uint32_t high = (uint32_t)(p->body >> 35 & 0xfff) | (uint32_t)(p->class >> 35 & 0xfff)
 								      << 12;
 
@@ -110,28 +108,44 @@ static __always_inline int ruby_find_code(struct unwind_state *s, UNWIND_ENV env
 	return 1;
 }
 
-/* Pushes the frame of code that was read, unless it belongs to no rb_vm_exec yet. Then it sets
- * `flags` to 0. Returns 0, or the reason that ends the stack. */
+/* Pushes the frame with word, body and class. Returns 0, or the reason that ends the stack. */
+static __always_inline int ruby_push(struct unwind_state *s)
+{
+	const struct ruby_state *p = ruby_state(s);
+	uint64_t words[2];
+
+	words[0] = frame_word((uint32_t)p->word, RUBY_FRAME_BODY, ruby_position(p->pc));
+	words[1] = p->class;
+	return p->class ? push_managed(s, BH_RUNTIME_RUBY, p->body, 2, words)
+			: push_managed(s, BH_RUNTIME_RUBY, p->body, 1, words);
+}
+
+/* Pushes the frame of code that was not recalled, unless it belongs to no rb_vm_exec yet. Then it
+ * sets `flags` to 0. Returns 0, or the reason that ends the stack. */
 static __always_inline int ruby_push_code(struct unwind_state *s, UNWIND_ENV env,
 					  const struct ruby_block *b)
 {
 	struct ruby_state *p = ruby_state(s);
+	const int is_compiled = p->innermost && (p->jit || p->compiled);
 	const int may_be_new =
 	    p->may_be_new && (p->flags & RUBY_FLAG_FINISH) && !p->jit && !p->compiled;
-	uint64_t words[2];
 
 	p->may_be_new = 0;
-	if (!ruby_find_code(s, env, b))
+	/* The pc may be that of other code, so nothing is kept under it. */
+	if (is_compiled) {
+		if (!RUNTIME_CALL(ruby, identify, s, env, b))
+			return BH_REASON_RUNTIME;
+		if (p->pc - p->start > p->bytes)
+			p->pc = p->start;
+	} else if (!ruby_learn_code(s, env, b)) {
 		return BH_REASON_RUNTIME;
+	}
 	p->innermost = 0;
 	if (may_be_new && p->start == p->pc) {
 		p->flags = 0;
 		return 0;
 	}
-	words[0] = frame_word((uint32_t)p->word, RUBY_FRAME_BODY, ruby_position(p->pc));
-	words[1] = p->class;
-	return p->class ? push_managed(s, BH_RUNTIME_RUBY, p->body, 2, words)
-			: push_managed(s, BH_RUNTIME_RUBY, p->body, 1, words);
+	return ruby_push(s);
 }
 
 RUNTIME_PART(ruby, push_code)
@@ -181,38 +195,87 @@ static __always_inline uint64_t ruby_copied(const struct unwind_state *s, uint32
 	return *(const uint64_t *)(const void *)(copy + bits_mask(at, COPY_BYTES - 8));
 }
 
-/* Reads the environment of the frame: sets `entry`, `outer` and `flags`. Returns 0 if it cannot be
- * read. Those further out are mostly at lower addresses of the VM stack, of which a large part is
- * read at once. */
-static __always_inline int ruby_read_environment(struct unwind_state *s, UNWIND_ENV env)
+/* Returns whether there is a copy of the frame at p->frame. */
+static __always_inline int ruby_frame_is_copied(const struct ruby_state *p)
+{
+	return p->frames_bytes >= RUBY_FRAME_BYTES &&
+	       p->frame - p->frames_start <= p->frames_bytes - RUBY_FRAME_BYTES;
+}
+
+/* Sets `pc`, `code`, `ep` and `jit` to what the copy of the frame has. */
+static __always_inline void ruby_take_frame(struct unwind_state *s, const struct ruby_block *b)
 {
 	struct ruby_state *p = ruby_state(s);
-	const uint64_t start = p->ep - RUBY_ENVIRONMENT_FLAGS * 8;
-	uint64_t at = start - p->environment_start;
+	const uint64_t at = p->frame - p->frames_start;
 
-	if (at > p->environment_bytes - RUBY_ENVIRONMENT_WORDS * 8 || !p->environment_start) {
-		uint64_t bytes = start - p->stack;
+	p->pc = ruby_copied(s, 0, at + RUBY_FRAME_PC);
+	p->code = ruby_copied(s, 0, at + RUBY_FRAME_CODE);
+	p->ep = ruby_copied(s, 0, at + RUBY_FRAME_ENVIRONMENT);
+	p->jit = b->jit_return ? ruby_copied(s, 0, at + b->jit_return) : 0;
+}
 
-		if (bytes >= p->end - p->stack || bytes >= COPY_BYTES - RUBY_ENVIRONMENT_WORDS * 8)
-			bytes = COPY_BYTES - RUBY_ENVIRONMENT_WORDS * 8;
-		/* A block that was made an object has its environments elsewhere. */
-		if (start - p->stack >= p->end - p->stack)
-			bytes = 0;
-		asm volatile("" : "+r"(bytes));
-		if (bytes > COPY_BYTES - RUBY_ENVIRONMENT_WORDS * 8)
-			return 0;
-		p->environment_start = start - bytes;
-		p->environment_bytes = bytes + RUBY_ENVIRONMENT_WORDS * 8;
-		at = bytes;
-		if (env_read(env, s->runtime.heap + COPY_WORDS, bytes + RUBY_ENVIRONMENT_WORDS * 8,
-			     p->environment_start)) {
-			p->environment_start = 0;
-			return 0;
-		}
-	}
+/* Returns whether there is a copy of the environment at p->ep. */
+static __always_inline int ruby_environment_is_copied(const struct ruby_state *p)
+{
+	const uint64_t at = p->ep - RUBY_ENVIRONMENT_FLAGS * 8 - p->environment_start;
+
+	return p->environment_start && at <= p->environment_bytes - RUBY_ENVIRONMENT_WORDS * 8;
+}
+
+/* Sets `entry`, `outer` and `flags` to what the copy of the environment has. */
+static __always_inline void ruby_take_environment(struct unwind_state *s)
+{
+	struct ruby_state *p = ruby_state(s);
+	const uint64_t at = p->ep - RUBY_ENVIRONMENT_FLAGS * 8 - p->environment_start;
+
 	p->entry = ruby_copied(s, COPY_WORDS, at);
 	p->outer = ruby_copied(s, COPY_WORDS, at + 8);
 	p->flags = ruby_copied(s, COPY_WORDS, at + 16);
+}
+
+/* Copies the frame at p->frame, and those further out, which follow it. Returns 0 if that cannot be
+ * read. */
+static __always_inline int ruby_copy_frames(struct unwind_state *s, UNWIND_ENV env)
+{
+	struct ruby_state *p = ruby_state(s);
+	uint64_t bytes = p->end - p->frame;
+
+	if (bytes > COPY_BYTES)
+		bytes = COPY_BYTES;
+	asm volatile("" : "+r"(bytes));
+	s->runtime.heap_bytes = 0;
+	p->frames_bytes = 0;
+	if (bytes < RUBY_FRAME_BYTES || bytes > COPY_BYTES ||
+	    env_read(env, s->runtime.heap, bytes, p->frame))
+		return 0;
+	p->frames_start = p->frame;
+	p->frames_bytes = bytes;
+	return 1;
+}
+
+/* Copies the environment at p->ep. Those further out are mostly at lower addresses of the VM stack,
+ * of which a large part is read at once. Returns 0 if it cannot be read. */
+static __always_inline int ruby_copy_environments(struct unwind_state *s, UNWIND_ENV env)
+{
+	struct ruby_state *p = ruby_state(s);
+	const uint64_t start = p->ep - RUBY_ENVIRONMENT_FLAGS * 8;
+	uint64_t bytes = start - p->stack;
+
+	if (bytes >= p->end - p->stack || bytes >= COPY_BYTES - RUBY_ENVIRONMENT_WORDS * 8)
+		bytes = COPY_BYTES - RUBY_ENVIRONMENT_WORDS * 8;
+	/* A block that was made an object has its environments elsewhere. */
+	if (start - p->stack >= p->end - p->stack)
+		bytes = 0;
+	asm volatile("" : "+r"(bytes));
+	if (bytes > COPY_BYTES - RUBY_ENVIRONMENT_WORDS * 8)
+		return 0;
+	p->environment_start = start - bytes;
+	p->environment_bytes = bytes + RUBY_ENVIRONMENT_WORDS * 8;
+	if (env_read(env, s->runtime.heap + COPY_WORDS, bytes + RUBY_ENVIRONMENT_WORDS * 8,
+		     p->environment_start)) {
+		p->environment_start = 0;
+		return 0;
+	}
 	return 1;
 }
 
@@ -222,31 +285,32 @@ static __always_inline int ruby_read_frame(struct unwind_state *s, UNWIND_ENV en
 					   const struct ruby_block *b)
 {
 	struct ruby_state *p = ruby_state(s);
-	uint64_t at = p->frame - p->frames_start;
 
-	if (p->frames_bytes < RUBY_FRAME_BYTES || at > p->frames_bytes - RUBY_FRAME_BYTES) {
-		uint64_t bytes = p->end - p->frame;
-
-		if (bytes > COPY_BYTES)
-			bytes = COPY_BYTES;
-		asm volatile("" : "+r"(bytes));
-		s->runtime.heap_bytes = 0;
-		p->frames_bytes = 0;
-		if (bytes < RUBY_FRAME_BYTES || bytes > COPY_BYTES ||
-		    env_read(env, s->runtime.heap, bytes, p->frame))
-			return 0;
-		p->frames_start = p->frame;
-		p->frames_bytes = bytes;
-		at = 0;
-	}
-	p->pc = ruby_copied(s, 0, at + RUBY_FRAME_PC);
-	p->code = ruby_copied(s, 0, at + RUBY_FRAME_CODE);
-	p->ep = ruby_copied(s, 0, at + RUBY_FRAME_ENVIRONMENT);
-	p->jit = b->jit_return ? ruby_copied(s, 0, at + b->jit_return) : 0;
-	return ruby_read_environment(s, env);
+	if (!ruby_frame_is_copied(p) && !ruby_copy_frames(s, env))
+		return 0;
+	ruby_take_frame(s, b);
+	if (!ruby_environment_is_copied(p) && !ruby_copy_environments(s, env))
+		return 0;
+	ruby_take_environment(s);
+	return 1;
 }
 
 RUNTIME_PART(ruby, read_frame)
+
+/* Does the same without the call of a function, if all of it is copied already. Otherwise returns
+ * 0. */
+static __always_inline int ruby_read_copied(struct unwind_state *s, const struct ruby_block *b)
+{
+	struct ruby_state *p = ruby_state(s);
+
+	if (!ruby_frame_is_copied(p))
+		return 0;
+	ruby_take_frame(s, b);
+	if (!ruby_environment_is_copied(p))
+		return 0;
+	ruby_take_environment(s);
+	return 1;
+}
 
 /* Returns the address of the execution context of the rb_thread_t at `thread`; 0: it is none. */
 static __always_inline uint64_t ruby_context_of(UNWIND_ENV env, const struct ruby_block *b,
@@ -348,6 +412,7 @@ static __always_inline int ruby_take(struct unwind_state *s, UNWIND_ENV env,
 				     const struct ruby_block *b)
 {
 	struct ruby_state *p = ruby_state(s);
+	struct method_cache *cache = env_method_cache(env);
 	int end;
 
 	p->goes_on = 0;
@@ -355,7 +420,7 @@ static __always_inline int ruby_take(struct unwind_state *s, UNWIND_ENV env,
 	for (int i = 0; i < FRAMES_PER_WALK; i++) {
 		if (p->frame >= p->end)
 			return UNWIND_CONTINUE;
-		if (!RUNTIME_CALL(ruby, read_frame, s, env, b))
+		if (!ruby_read_copied(s, b) && !RUNTIME_CALL(ruby, read_frame, s, env, b))
 			return BH_REASON_RUNTIME;
 		p->frame += b->frame_bytes;
 		if (p->flags & RUBY_FLAG_C) {
@@ -367,7 +432,9 @@ static __always_inline int ruby_take(struct unwind_state *s, UNWIND_ENV env,
 			continue;
 		}
 		if (p->code && (p->pc || p->jit || p->compiled)) {
-			end = RUNTIME_CALL(ruby, push_code, s, env, b);
+			end = !p->innermost && ruby_recall_code(s, cache)
+				  ? ruby_push(s)
+				  : RUNTIME_CALL(ruby, push_code, s, env, b);
 			if (end)
 				return end;
 		}

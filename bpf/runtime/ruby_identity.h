@@ -40,6 +40,7 @@ struct ruby_state {
 	uint64_t method, definition, class; /* results of ruby_read_method() */
 	uint64_t owner;			    /* result of find_method, and p->class */
 	uint64_t body, word, start, bytes;  /* results of identify */
+	uint64_t seen;			    /* a hash of what it has read first */
 	uint64_t text;			    /* the string to be hashed, and then its hash */
 	uint64_t environment_bytes;
 };
@@ -148,8 +149,46 @@ static __always_inline int ruby_find_method(struct unwind_state *s, UNWIND_ENV e
 
 RUNTIME_PART(ruby, find_method)
 
+/* Whether code could be identified. */
+enum ruby_learned {
+	UNREADABLE,
+	LEARNED,  /* all that its identity consists of was read */
+	RECALLED, /* what was read first is that of code in the method cache */
+};
+
+/* Returns the method entry of the frame; 0: only an environment further out has it. */
+static __always_inline uint64_t ruby_frame_method(const struct ruby_state *p)
+{
+	const int has_method =
+	    (p->flags & RUBY_FLAG_TYPE) == RUBY_TYPE_METHOD || (p->flags & RUBY_FLAG_METHOD_BLOCK);
+
+	return has_method ? p->entry : 0;
+}
+
+/* Sets `word` and `class` of the innermost frame, if the method cache has them for the code with
+ * this body in the method of the frame. Returns 0 if it has not. */
+static __always_inline int ruby_recall_innermost(struct unwind_state *s, UNWIND_ENV env,
+						 const uint64_t body[RUBY_BODY_WORDS])
+{
+	struct ruby_state *p = ruby_state(s);
+
+	p->seen = method_cache_mix(p->body, ruby_frame_method(p));
+	p->seen = method_cache_mix(p->seen, body[RUBY_BODY_START] ^ body[RUBY_BODY_SIZE]);
+	p->seen = method_cache_mix(p->seen, body[RUBY_BODY_PATH]);
+	p->seen = method_cache_mix(p->seen, body[RUBY_BODY_LABEL]);
+	p->seen = method_cache_mix(p->seen, body[RUBY_BODY_LINE]);
+	const struct method_cache_entry *entry =
+	    method_cache_recall(s, env_method_cache(env), p->seen);
+
+	if (!entry)
+		return 0;
+	p->word = entry->facts[0];
+	p->class = entry->facts[1] | (uint64_t)entry->facts[2] << 32;
+	return 1;
+}
+
 /* Sets `body`, `start`, `bytes` and `word` (the identity) of the code of the frame, and the class
- * of its method. Returns 0 if it cannot be read. */
+ * of its method. Returns an enum ruby_learned. */
 static __always_inline int ruby_identify(struct unwind_state *s, UNWIND_ENV env,
 					 const struct ruby_block *b)
 {
@@ -158,12 +197,16 @@ static __always_inline int ruby_identify(struct unwind_state *s, UNWIND_ENV env,
 	uint32_t label, path;
 
 	if (!ruby_read_object(env, body, &p->code))
-		return 0;
+		return UNREADABLE;
 	p->body = body[RUBY_CODE_BODY / 8];
 	if (env_read(env, body, sizeof(body), p->body))
-		return 0;
+		return UNREADABLE;
+	if (!b->line_is_object)
+		body[RUBY_BODY_LINE] = (uint32_t)body[RUBY_BODY_LINE];
 	p->start = body[RUBY_BODY_START];
 	p->bytes = body[RUBY_BODY_SIZE] >> 32 << 3;
+	if (ruby_recall_innermost(s, env, body))
+		return RECALLED;
 	RUNTIME_CALL(ruby, find_method, s, env, b);
 	p->text = body[RUBY_BODY_LABEL];
 	RUNTIME_CALL(ruby, hash_text, s, env, b);
@@ -171,10 +214,15 @@ static __always_inline int ruby_identify(struct unwind_state *s, UNWIND_ENV env,
 	p->text = body[RUBY_BODY_PATH];
 	RUNTIME_CALL(ruby, hash_text, s, env, b);
 	path = (uint32_t)p->text;
-	if (!b->line_is_object)
-		body[RUBY_BODY_LINE] = (uint32_t)body[RUBY_BODY_LINE];
 	p->word = ruby_identity(p->owner, body, label, path);
-	return 1;
+	struct method_cache_entry *entry =
+	    method_cache_keep(s, env_method_cache(env), p->seen, p->word);
+
+	if (entry) {
+		entry->facts[1] = p->class;
+		entry->facts[2] = p->class >> 32;
+	}
+	return LEARNED;
 }
 
 RUNTIME_PART(ruby, identify)

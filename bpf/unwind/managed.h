@@ -37,7 +37,10 @@ static __always_inline void managed_find_slot(struct unwind_state *s, UNWIND_ENV
 			return;
 		r->first_range = slot->first_range;
 		r->range_count = slot->range_count;
-		r->method_key = ((uint64_t)r->sequence << 32 | tgid) * HASH_MULTIPLIER;
+		/* With the secret, so that no process can choose addresses that have the keys of
+		 * another one's. */
+		r->method_key = ((uint64_t)r->sequence << 32 | tgid) * (s->stack_key | 1);
+		r->method_key ^= r->method_key >> 32;
 		r->code_filters[0] = slot->code_filters[0];
 		r->code_filters[1] = slot->code_filters[1];
 		r->heap_bytes = 0;

@@ -112,6 +112,48 @@ Test(method_cache, the_innermost_frame_is_never_trusted)
 	cr_assert_not(method_cache_is_trusted(&state, entry));
 }
 
+/* A hash of words that were read of the innermost method. */
+static uint64_t seen_with(uint64_t name)
+{
+	return method_cache_mix(method_cache_mix(ADDRESS, ADDRESS + 64), name);
+}
+
+Test(method_cache, the_innermost_frame_is_recalled_by_what_was_read)
+{
+	const uint64_t seen = seen_with(1);
+
+	state.runtime.managed_frames = 0;
+	for (uint64_t units = 0; units < VALIDATE_AGE; units += VALIDATE_GAP) {
+		cr_assert_null(method_cache_recall(&state, &cache, seen), "not checked for long");
+		cr_assert_not_null(method_cache_keep(&state, &cache, seen, 7));
+		pass(VALIDATE_GAP);
+	}
+	method_cache_keep(&state, &cache, seen, 7);
+	const struct method_cache_entry *entry = method_cache_recall(&state, &cache, seen);
+	cr_assert_not_null(entry);
+	cr_assert_eq(entry->facts[0], 7);
+	cr_assert_null(method_cache_recall(&state, &cache, seen_with(2)), "another name");
+	cr_assert_null(method_cache_find(&state, &cache, ADDRESS));
+	pass(VALIDATE_INTERVAL);
+	cr_assert_null(method_cache_recall(&state, &cache, seen), "to be checked again");
+	method_cache_keep(&state, &cache, seen, 7);
+	cr_assert_not_null(method_cache_recall(&state, &cache, seen));
+	method_cache_keep(&state, &cache, seen, 8);
+	cr_assert_null(method_cache_recall(&state, &cache, seen), "another text");
+}
+
+Test(method_cache, other_frames_are_neither_recalled_nor_kept_by_what_was_read)
+{
+	cr_assert_null(method_cache_keep(&state, &cache, seen_with(1), 7));
+	cr_assert_null(method_cache_find(&state, &cache, seen_with(1)));
+	struct method_cache_entry *entry = method_cache_insert(&state, &cache, seen_with(1));
+
+	check_for(entry, VALIDATE_AGE);
+	cr_assert_null(method_cache_recall(&state, &cache, seen_with(1)));
+	state.runtime.managed_frames = 0;
+	cr_assert_eq(method_cache_recall(&state, &cache, seen_with(1)), entry);
+}
+
 Test(method_cache, times_wrap_around_at_32_bits)
 {
 	state.header.time_ns = (uint64_t)(UINT32_MAX - 10) << METHOD_CACHE_TIME_BITS;
