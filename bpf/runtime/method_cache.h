@@ -49,6 +49,13 @@ enum {
 	VALIDATE_INTERVAL = 256,
 };
 
+/* How a walker got the identity of a method. */
+enum method_learned {
+	METHOD_UNREADABLE, /* not at all */
+	METHOD_LEARNED,	   /* all that it consists of was read */
+	METHOD_RECALLED,   /* the cache had it: for the address, or for what was read first */
+};
+
 struct method_cache_entry {
 	uint64_t key;		/* address or hash ^ s->runtime.method_key; 0: empty */
 	uint32_t changed_at;	/* when it was inserted, or last found to be another method */

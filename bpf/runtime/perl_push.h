@@ -80,13 +80,6 @@ static __always_inline int perl_read_sub(UNWIND_ENV env, uint64_t code,
 			 head[PERL_SV_BODY / 8] + PERL_SUB_FIRST);
 }
 
-/* Whether a sub could be identified. */
-enum perl_learned {
-	UNREADABLE,
-	LEARNED,  /* all that its identity consists of was read */
-	RECALLED, /* what was read first is that of a sub in the method cache */
-};
-
 /* Sets `word` to the identity of the sub of the innermost frame, if the method cache has that for
  * what was read of the sub. Returns 0 if it has not. */
 static __always_inline int perl_recall_innermost(struct unwind_state *s, UNWIND_ENV env)
@@ -105,7 +98,7 @@ static __always_inline int perl_recall_innermost(struct unwind_state *s, UNWIND_
 }
 
 /* Sets `sub` to the first op of the sub at `code`, `word` to its identity, and `name`, `package`
- * and `kind` to what its frame has. Returns an enum perl_learned. */
+ * and `kind` to what its frame has. Returns an enum method_learned. */
 static __always_inline int perl_identify_sub(struct unwind_state *s, UNWIND_ENV env,
 					     const struct perl_block *b)
 {
@@ -113,7 +106,7 @@ static __always_inline int perl_identify_sub(struct unwind_state *s, UNWIND_ENV 
 	uint64_t words[PERL_SUB_WORDS], cop[3], glob[2];
 
 	if (!perl_read_sub(env, p->code, words))
-		return UNREADABLE;
+		return METHOD_UNREADABLE;
 	p->sub = words[PERL_SUB_START];
 	p->name = glob[0] = words[PERL_SUB_NAME];
 	p->package = words[PERL_SUB_STASH];
@@ -122,21 +115,21 @@ static __always_inline int perl_identify_sub(struct unwind_state *s, UNWIND_ENV 
 		  : flags & PERL_SUB_IS_NAMED ? PERL_FRAME_NAMED_SUB
 					      : PERL_FRAME_SUB;
 	if (perl_recall_innermost(s, env))
-		return RECALLED;
+		return METHOD_RECALLED;
 	if (p->kind == PERL_FRAME_LEXICAL_SUB) {
 		p->package = 0;
 	} else if (p->kind == PERL_FRAME_SUB) {
 		if (env_read(env, glob, sizeof(glob),
 			     walker_read(env, p->name + PERL_SV_BODY) + PERL_GLOB_NAME))
-			return UNREADABLE;
+			return METHOD_UNREADABLE;
 		p->package = glob[1];
 	}
 	if (env_read(env, cop, sizeof(cop), p->sub + PERL_OP_TYPE))
-		return UNREADABLE;
+		return METHOD_UNREADABLE;
 	RUNTIME_CALL(perl, hash_package, s, env, b);
 	p->word = perl_sub_identity(p->name, (uint32_t)walker_read(env, glob[0]), (uint32_t)p->word,
 				    cop[0] >> 32, cop[2]);
-	return LEARNED;
+	return METHOD_LEARNED;
 }
 
 RUNTIME_PART(perl, identify_sub)
@@ -178,19 +171,18 @@ static __always_inline int perl_recall_sub(struct unwind_state *s, struct method
 	return 1;
 }
 
-/* Learns the sub at `code`. Returns an enum perl_learned. */
+/* Learns the sub at `code`. Returns an enum method_learned. */
 static __always_inline int perl_learn_sub(struct unwind_state *s, UNWIND_ENV env,
 					  const struct perl_block *b)
 {
 	struct perl_state *p = perl_state(s);
 	struct method_cache *cache = env_method_cache(env);
-	struct method_cache_entry *entry = method_cache_find(s, cache, p->code);
-
 	const int learned = RUNTIME_CALL(perl, identify_sub, s, env, b);
 
-	if (learned != LEARNED)
+	if (learned != METHOD_LEARNED)
 		return learned;
 	method_cache_keep(s, cache, p->seen, p->word);
+	struct method_cache_entry *entry = method_cache_find(s, cache, p->code);
 	const uint32_t high = (uint32_t)(p->sub >> 35 & 0xfff) |
 			      (uint32_t)(p->name >> 35 & 0xfff) << 12 | (uint32_t)p->kind << 24;
 
@@ -203,7 +195,7 @@ static __always_inline int perl_learn_sub(struct unwind_state *s, UNWIND_ENV env
 		entry->facts[2] = p->name >> 3;
 		entry->facts[3] = high;
 	}
-	return LEARNED;
+	return METHOD_LEARNED;
 }
 
 RUNTIME_PART(perl, learn_sub)
@@ -299,10 +291,10 @@ static __always_inline int perl_push_sub(struct unwind_state *s, UNWIND_ENV env,
 	uint64_t words[4];
 
 	const int learned =
-	    perl_recall_sub(s, cache) ? RECALLED : RUNTIME_CALL(perl, learn_sub, s, env, b);
-	if (learned == UNREADABLE)
+	    perl_recall_sub(s, cache) ? METHOD_RECALLED : RUNTIME_CALL(perl, learn_sub, s, env, b);
+	if (learned == METHOD_UNREADABLE)
 		return BH_REASON_RUNTIME;
-	if (learned != RECALLED || !perl_recall_statement(s, cache))
+	if (learned != METHOD_RECALLED || !perl_recall_statement(s, cache))
 		RUNTIME_CALL(perl, learn_statement, s, env, b);
 	const uint64_t place = perl_place(p->sub, p->cop, p->return_op);
 	const unsigned int has_package = p->kind == PERL_FRAME_NAMED_SUB;

@@ -77,15 +77,8 @@ static __always_inline uint64_t php_hash(UNWIND_ENV env, uint64_t string)
 		   : text_end_hash(length, words);
 }
 
-/* Whether a function could be identified. */
-enum php_learned {
-	UNREADABLE,
-	LEARNED,  /* all that its identity consists of was read */
-	RECALLED, /* what was read first is that of a function in the method cache */
-};
-
 /* Sets `word` to the identity of p->function, and `kind` to that of its frame, as far as it depends
- * on the function. Returns an enum php_learned. */
+ * on the function. Returns an enum method_learned. */
 static __always_inline int php_identify(struct unwind_state *s, UNWIND_ENV env,
 					const struct php_block *b)
 {
@@ -93,15 +86,15 @@ static __always_inline int php_identify(struct unwind_state *s, UNWIND_ENV env,
 	uint64_t head[PHP_FUNCTION_BYTES / 8], file[PHP_FILE_BYTES / 8] = {0, 0};
 
 	if (env_read(env, head, sizeof(head), p->function))
-		return UNREADABLE;
+		return METHOD_UNREADABLE;
 	const uint32_t type = (uint8_t)head[PHP_FUNCTION_TYPE / 8];
 
 	if (type == PHP_TYPE_INTERNAL)
 		p->kind = PHP_FRAME_INTERNAL;
 	else if (type != PHP_TYPE_USER && type != PHP_TYPE_EVAL)
-		return UNREADABLE;
+		return METHOD_UNREADABLE;
 	else if (env_read(env, file, sizeof(file), p->function + b->file))
-		return UNREADABLE;
+		return METHOD_UNREADABLE;
 	else
 		p->kind = type == PHP_TYPE_EVAL		? PHP_FRAME_EVAL
 			  : head[PHP_FUNCTION_NAME / 8] ? PHP_FRAME_FUNCTION
@@ -115,7 +108,7 @@ static __always_inline int php_identify(struct unwind_state *s, UNWIND_ENV env,
 
 	if (entry) {
 		p->word = entry->facts[0];
-		return RECALLED;
+		return METHOD_RECALLED;
 	}
 	p->hashes[0] = head[PHP_FUNCTION_NAME / 8];
 	p->hashes[1] = head[PHP_FUNCTION_CLASS / 8];
@@ -128,7 +121,7 @@ static __always_inline int php_identify(struct unwind_state *s, UNWIND_ENV env,
 	p->word = php_identity(p->hashes[0], p->hashes[1], p->hashes[2],
 			       (uint32_t)file[PHP_FILE_LINE / 8]);
 	method_cache_keep(s, env_method_cache(env), p->seen, p->word);
-	return LEARNED;
+	return METHOD_LEARNED;
 }
 
 RUNTIME_PART(php, identify)
@@ -148,8 +141,10 @@ static __always_inline int php_find(struct unwind_state *s, UNWIND_ENV env,
 	}
 	const int learned = RUNTIME_CALL(php, identify, s, env, b);
 
-	if (learned != LEARNED)
+	if (learned != METHOD_LEARNED)
 		return learned;
+	/* What was inserted meanwhile may be in its place. */
+	entry = method_cache_find(s, cache, p->function);
 	entry = method_cache_record(s, cache, entry, p->function,
 				    entry && entry->facts[0] == (uint32_t)p->word &&
 					entry->facts[1] == (uint32_t)p->kind);
@@ -163,7 +158,8 @@ static __always_inline int php_find(struct unwind_state *s, UNWIND_ENV env,
 RUNTIME_PART(php, find)
 
 /* Sets `line` to that of the call's instruction, 0 if it is not known, and `inner` to the function
- * that it calls without a call of its own, which only functions written in C can be. */
+ * that it calls without a call of its own, which only functions written in C can be. Returns
+ * whether that instruction always has this line. */
 static __always_inline int php_read_opline(struct unwind_state *s, UNWIND_ENV env,
 					   const struct php_block *b)
 {
@@ -189,12 +185,14 @@ static __always_inline int php_read_opline(struct unwind_state *s, UNWIND_ENV en
 			     walker_read(env, p->globals + b->before_exception) +
 				 PHP_OPLINE_OPERAND))
 			return 0;
-	} else if (b->frameless && opcode >= PHP_OPCODE_FRAMELESS_FIRST &&
-		   opcode <= PHP_OPCODE_FRAMELESS_LAST) {
-		p->inner = walker_read(env, walker_read(env, b->frameless) + words[0] * 8ull);
+		p->line = words[1];
+		return 0;
 	}
+	if (b->frameless && opcode >= PHP_OPCODE_FRAMELESS_FIRST &&
+	    opcode <= PHP_OPCODE_FRAMELESS_LAST)
+		p->inner = walker_read(env, walker_read(env, b->frameless) + words[0] * 8ull);
 	p->line = words[1];
-	return 0;
+	return 1;
 }
 
 RUNTIME_PART(php, read_opline)
@@ -268,9 +266,12 @@ static __always_inline int php_learn(struct unwind_state *s, UNWIND_ENV env,
 		p->line = entry->facts[3];
 		return 0;
 	}
-	RUNTIME_CALL(php, read_opline, s, env, b);
+	const int is_constant = RUNTIME_CALL(php, read_opline, s, env, b);
+
 	if (p->inner)
 		return RUNTIME_CALL(php, push_inner, s, env, b);
+	if (!is_constant)
+		return 0;
 	entry = php_find_opline(s, cache);
 	const int same = entry && entry->facts[0] == (uint32_t)p->word &&
 			 entry->facts[1] == (uint32_t)p->kind &&

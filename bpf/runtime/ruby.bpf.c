@@ -87,7 +87,7 @@ static __always_inline int ruby_learn_code(struct unwind_state *s, UNWIND_ENV en
 	struct ruby_state *p = ruby_state(s);
 	const int learned = RUNTIME_CALL(ruby, identify, s, env, b);
 
-	if (learned != LEARNED)
+	if (learned != METHOD_LEARNED)
 		return learned;
 	struct method_cache *cache = env_method_cache(env);
 	const uint64_t key = ruby_code_key(p);

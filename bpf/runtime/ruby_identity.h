@@ -149,13 +149,6 @@ static __always_inline int ruby_find_method(struct unwind_state *s, UNWIND_ENV e
 
 RUNTIME_PART(ruby, find_method)
 
-/* Whether code could be identified. */
-enum ruby_learned {
-	UNREADABLE,
-	LEARNED,  /* all that its identity consists of was read */
-	RECALLED, /* what was read first is that of code in the method cache */
-};
-
 /* Returns the method entry of the frame; 0: only an environment further out has it. */
 static __always_inline uint64_t ruby_frame_method(const struct ruby_state *p)
 {
@@ -188,7 +181,7 @@ static __always_inline int ruby_recall_innermost(struct unwind_state *s, UNWIND_
 }
 
 /* Sets `body`, `start`, `bytes` and `word` (the identity) of the code of the frame, and the class
- * of its method. Returns an enum ruby_learned. */
+ * of its method. Returns an enum method_learned. */
 static __always_inline int ruby_identify(struct unwind_state *s, UNWIND_ENV env,
 					 const struct ruby_block *b)
 {
@@ -197,16 +190,16 @@ static __always_inline int ruby_identify(struct unwind_state *s, UNWIND_ENV env,
 	uint32_t label, path;
 
 	if (!ruby_read_object(env, body, &p->code))
-		return UNREADABLE;
+		return METHOD_UNREADABLE;
 	p->body = body[RUBY_CODE_BODY / 8];
 	if (env_read(env, body, sizeof(body), p->body))
-		return UNREADABLE;
+		return METHOD_UNREADABLE;
 	if (!b->line_is_object)
 		body[RUBY_BODY_LINE] = (uint32_t)body[RUBY_BODY_LINE];
 	p->start = body[RUBY_BODY_START];
 	p->bytes = body[RUBY_BODY_SIZE] >> 32 << 3;
 	if (ruby_recall_innermost(s, env, body))
-		return RECALLED;
+		return METHOD_RECALLED;
 	RUNTIME_CALL(ruby, find_method, s, env, b);
 	p->text = body[RUBY_BODY_LABEL];
 	RUNTIME_CALL(ruby, hash_text, s, env, b);
@@ -222,7 +215,7 @@ static __always_inline int ruby_identify(struct unwind_state *s, UNWIND_ENV env,
 		entry->facts[1] = p->class;
 		entry->facts[2] = p->class >> 32;
 	}
-	return LEARNED;
+	return METHOD_LEARNED;
 }
 
 RUNTIME_PART(ruby, identify)
