@@ -219,26 +219,16 @@ static __always_inline int php_push_inner(struct unwind_state *s, UNWIND_ENV env
 
 RUNTIME_PART(php, push_inner)
 
-/* Returns the entry of the method cache for the instruction of the call that was read, or NULL.
- * What is found is kept by that, because the instruction of a caller changes rarely, and reading it
- * is most of the work. */
-static __always_inline struct method_cache_entry *php_find_opline(struct unwind_state *s,
-								  struct method_cache *cache)
-{
-	const struct php_state *p = php_state(s);
-	struct method_cache_entry *entry = method_cache_find(s, cache, p->opline);
-
-	return entry && entry->facts[2] == (uint32_t)(p->function >> 3) ? entry : NULL;
-}
-
-/* Sets word, kind and line of the call that was read, if the method cache has them. Returns 0 if it
- * has not. */
+/* Sets word, kind and line of the call that was read, if the method cache has them. They are kept
+ * by the address of the instruction, because that of a caller changes rarely, and reading it is
+ * most of the work. Returns 0 if it has not. */
 static __always_inline int php_recall(struct unwind_state *s, struct method_cache *cache)
 {
 	struct php_state *p = php_state(s);
-	const struct method_cache_entry *entry = php_find_opline(s, cache);
+	const struct method_cache_entry *entry = method_cache_find(s, cache, p->opline);
 
-	if (!entry || !method_cache_is_trusted(s, entry))
+	if (!entry || !method_cache_is_trusted(s, entry) ||
+	    entry->facts[2] != (uint32_t)(p->function >> 3))
 		return 0;
 	p->word = entry->facts[0];
 	p->kind = entry->facts[1];
@@ -253,16 +243,19 @@ static __always_inline int php_learn(struct unwind_state *s, UNWIND_ENV env,
 {
 	struct php_state *p = php_state(s);
 	struct method_cache *cache = env_method_cache(env);
-	struct method_cache_entry *entry;
+	const uint32_t function = (uint32_t)(p->function >> 3);
 
 	p->line = 0;
 	if (!RUNTIME_CALL(php, find, s, env, b))
 		return BH_REASON_RUNTIME;
 	if (!php_frame_has_file(p->kind))
 		return 0;
-	entry = php_find_opline(s, cache);
+	struct method_cache_entry *entry = method_cache_find(s, cache, p->opline);
+	const int same = entry && entry->facts[0] == (uint32_t)p->word &&
+			 entry->facts[1] == (uint32_t)p->kind && entry->facts[2] == function;
+
 	/* Of the innermost frame the function was read, and its instructions are the same. */
-	if (entry && method_cache_is_recent(s, entry) && entry->facts[0] == (uint32_t)p->word) {
+	if (same && method_cache_is_recent(s, entry)) {
 		p->line = entry->facts[3];
 		return 0;
 	}
@@ -272,17 +265,12 @@ static __always_inline int php_learn(struct unwind_state *s, UNWIND_ENV env,
 		return RUNTIME_CALL(php, push_inner, s, env, b);
 	if (!is_constant)
 		return 0;
-	entry = php_find_opline(s, cache);
-	const int same = entry && entry->facts[0] == (uint32_t)p->word &&
-			 entry->facts[1] == (uint32_t)p->kind &&
-			 entry->facts[3] == (uint32_t)p->line;
-
-	entry =
-	    method_cache_record(s, cache, method_cache_find(s, cache, p->opline), p->opline, same);
+	entry = method_cache_record(s, cache, entry, p->opline,
+				    same && entry->facts[3] == (uint32_t)p->line);
 	if (entry) {
 		entry->facts[0] = p->word;
 		entry->facts[1] = p->kind;
-		entry->facts[2] = p->function >> 3;
+		entry->facts[2] = function;
 		entry->facts[3] = p->line;
 	}
 	return 0;

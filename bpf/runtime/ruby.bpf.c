@@ -279,38 +279,31 @@ static __always_inline int ruby_copy_environments(struct unwind_state *s, UNWIND
 	return 1;
 }
 
-/* Reads the frame at p->frame: sets `pc`, `code`, `ep`, and what its environment has. Returns 0 if
- * it cannot be read. */
+/* Gets the frame at p->frame: sets `pc`, `code`, `ep`, `jit`, and what its environment has. Copies
+ * what is not copied yet if it `may_copy`, a constant. Returns 0 if that cannot be read, or it may
+ * not. */
+static __always_inline int ruby_get_frame(struct unwind_state *s, UNWIND_ENV env,
+					  const struct ruby_block *b, const int may_copy)
+{
+	struct ruby_state *p = ruby_state(s);
+
+	if (!ruby_frame_is_copied(p) && !(may_copy && ruby_copy_frames(s, env)))
+		return 0;
+	ruby_take_frame(s, b);
+	if (!ruby_environment_is_copied(p) && !(may_copy && ruby_copy_environments(s, env)))
+		return 0;
+	ruby_take_environment(s);
+	return 1;
+}
+
+/* As a function of its own: nearly all frames are in the copies, so that is inlined. */
 static __always_inline int ruby_read_frame(struct unwind_state *s, UNWIND_ENV env,
 					   const struct ruby_block *b)
 {
-	struct ruby_state *p = ruby_state(s);
-
-	if (!ruby_frame_is_copied(p) && !ruby_copy_frames(s, env))
-		return 0;
-	ruby_take_frame(s, b);
-	if (!ruby_environment_is_copied(p) && !ruby_copy_environments(s, env))
-		return 0;
-	ruby_take_environment(s);
-	return 1;
+	return ruby_get_frame(s, env, b, 1);
 }
 
 RUNTIME_PART(ruby, read_frame)
-
-/* Does the same without the call of a function, if all of it is copied already. Otherwise returns
- * 0. */
-static __always_inline int ruby_read_copied(struct unwind_state *s, const struct ruby_block *b)
-{
-	struct ruby_state *p = ruby_state(s);
-
-	if (!ruby_frame_is_copied(p))
-		return 0;
-	ruby_take_frame(s, b);
-	if (!ruby_environment_is_copied(p))
-		return 0;
-	ruby_take_environment(s);
-	return 1;
-}
 
 /* Returns the address of the execution context of the rb_thread_t at `thread`; 0: it is none. */
 static __always_inline uint64_t ruby_context_of(UNWIND_ENV env, const struct ruby_block *b,
@@ -420,7 +413,7 @@ static __always_inline int ruby_take(struct unwind_state *s, UNWIND_ENV env,
 	for (int i = 0; i < FRAMES_PER_WALK; i++) {
 		if (p->frame >= p->end)
 			return UNWIND_CONTINUE;
-		if (!ruby_read_copied(s, b) && !RUNTIME_CALL(ruby, read_frame, s, env, b))
+		if (!ruby_get_frame(s, env, b, 0) && !RUNTIME_CALL(ruby, read_frame, s, env, b))
 			return BH_REASON_RUNTIME;
 		p->frame += b->frame_bytes;
 		if (p->flags & RUBY_FLAG_C) {
