@@ -43,7 +43,7 @@ struct recording {
 	struct command command;
 	struct recording_stats stats;
 	struct few_samples few_samples;
-	uint64_t started_ns;
+	uint64_t started_ns; /* when the loader began to sample; 0: it has not yet */
 	bool terminal, interrupted;
 };
 
@@ -162,17 +162,33 @@ static void on_ready(void *context)
 	for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
 		r->policy.on_end[replaced[i]] = SUPERVISOR_RESTART_ONE;
 	outputs_truncate(&r->options);
-	few_samples_start(&r->few_samples, &r->options);
 	supervisor_send(&r->supervisor, ROLE_EXPORTER, MESSAGE_START);
 	supervisor_send(&r->supervisor, ROLE_LOADER, MESSAGE_START);
+}
+
+/* The loader may load the program of a runtime before it starts to sample, which takes hundreds of
+ * milliseconds on a busy machine. That is not part of the time for which was recorded. */
+static void on_sampling(struct recording *r)
+{
 	r->started_ns = clock_monotonic_ns();
+	few_samples_start(&r->few_samples, &r->options);
+	/* The command is executed when its samples will be taken, and not before. */
+	if (r->command.start_pipe > 0) {
+		command_start(&r->command);
+		command_abandon(&r->command);
+	}
+}
+
+static uint64_t recorded_ns(const struct recording *r)
+{
+	return r->started_ns ? clock_monotonic_ns() - r->started_ns : 0;
 }
 
 static void stop_sampling(struct recording *r)
 {
 	if (r->supervisor.phase != SUPERVISOR_RUNNING)
 		return;
-	r->stats.duration_ns = clock_monotonic_ns() - r->started_ns;
+	r->stats.duration_ns = recorded_ns(r);
 	supervisor_begin_stop(&r->supervisor);
 	supervisor_send(&r->supervisor, ROLE_EXPORTER, MESSAGE_STOP);
 }
@@ -183,11 +199,9 @@ static void on_status(void *context, enum role_id from)
 	const struct msg_status *status = &r->supervisor.role[from].status;
 
 	r->stats.status[from] = *status;
-	/* The command is executed when its samples will be taken, and not before. */
-	if (from == ROLE_LOADER && status->state == ROLE_SAMPLING && r->command.start_pipe > 0) {
-		command_start(&r->command);
-		command_abandon(&r->command);
-	}
+	if (from == ROLE_LOADER && status->state == ROLE_SAMPLING && !r->started_ns &&
+	    r->supervisor.phase == SUPERVISOR_RUNNING)
+		on_sampling(r);
 }
 
 static int on_top_process(void *context, const struct msg_top_process *process)
@@ -249,14 +263,14 @@ static void on_signal(void *context)
 }
 
 /* Stops the sampling when the time of -d is over. This does not wait for the next regular tick. */
-static void check_duration(struct recording *r, uint64_t now_ns)
+static void check_duration(struct recording *r)
 {
 	const uint64_t wanted_ns = r->options.duration_ns;
 
 	if (r->supervisor.phase != SUPERVISOR_RUNNING)
 		return;
-	r->stats.duration_ns = now_ns - r->started_ns;
-	if (!wanted_ns)
+	r->stats.duration_ns = recorded_ns(r);
+	if (!wanted_ns || !r->started_ns)
 		return;
 	if (r->stats.duration_ns >= wanted_ns) {
 		stop_sampling(r);
@@ -271,9 +285,10 @@ static void on_wake(void *context, uint64_t now_ns)
 {
 	struct recording *r = context;
 
+	(void)now_ns;
 	if (command_ended(&r->command))
 		stop_sampling(r);
-	check_duration(r, now_ns);
+	check_duration(r);
 	if (r->terminal && r->supervisor.phase >= SUPERVISOR_RUNNING)
 		summary_print_progress(&r->stats);
 }

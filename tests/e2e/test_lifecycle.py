@@ -14,6 +14,9 @@ import time
 import lib
 
 FOLLOW_SECONDS = 3  # roles end within one second on an idle machine; this leaves time for a busy one
+STOPPED_SECONDS = 2  # longer than the recording of one second
+SAYS_READY_SECONDS = 0.02  # a loader needs less for that, and is told to start later
+ATTEMPTS = 20
 SHARED_PLACES = ("/run", "/tmp", "/var/tmp", "/dev/shm")
 
 
@@ -255,6 +258,27 @@ class Interrupt(Left):
         for _ in range(3):
             self.record(seconds=1, freq=99)
         self.assert_nothing_left()
+
+
+class Duration(lib.Case):
+    def test_time_counts_from_the_first_tick(self):
+        """A loader that is slow to start, here because it is stopped, does not shorten the time for which is recorded."""
+        with lib.Burner() as burner:
+            for _ in range(ATTEMPTS):
+                process = self.start("-p", burner.pid, seconds=1, freq=99)
+                self.wait_for("a loader in its sandbox", lambda: lib.sandboxed(lib.roles_of(process.pid).get("loader", 0)))
+                loader = lib.roles_of(process.pid)["loader"]
+                time.sleep(SAYS_READY_SECONDS)
+                os.kill(loader, signal.SIGSTOP)
+                is_early = not lib.sampling(process.pid)
+                time.sleep(STOPPED_SECONDS)
+                os.kill(loader, signal.SIGCONT)
+                recording = self.finish(process)
+                if is_early:
+                    break
+        self.assertTrue(is_early, "the loader was always stopped too late")
+        self.assertGreaterEqual(recording.stats["duration_ns"], 1e9)
+        self.assertGreater(sum(s.count for s in recording.samples), 20, recording.describe())
 
 
 class Progress(lib.Case):
