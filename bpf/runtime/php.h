@@ -9,7 +9,7 @@
 #define BPF_RUNTIME_PHP_H
 
 #include "bpf/runtime/frame_word.h"
-#include "bpf/runtime/text_end.h"
+#include "bpf/runtime/text_hash.h"
 #include "bpf/runtime/thread_key.h"
 #include "bpf/shared.h"
 
@@ -64,8 +64,9 @@ enum {
 	PHP_STRING_TEXT = 24,
 
 	/* bh_runtime_range.data. */
-	PHP_RANGE_LOOP = 0, /* the interpreter's loop */
-	PHP_RANGE_JIT = 1,  /* compiled code */
+	PHP_RANGE_LOOP = 0,	   /* the interpreter's loop */
+	PHP_RANGE_JIT = 1,	   /* compiled code */
+	PHP_RANGE_EXPRESSIONS = 2, /* compiled regular expressions, or code that is none of PHP */
 };
 
 struct php_block {
@@ -112,7 +113,7 @@ static inline int php_frame_has_file(uint32_t kind)
 
 /* Returns what distinguishes a function from another one at the same address later: a hash of the
  * texts of its name, its class and its file, by PHP's own hashes of these strings or
- * text_end_hash() (0: there is no such text), and its first line. */
+ * text_hash() (0: there is no such text), and its first line. */
 static inline uint32_t php_identity(uint64_t name, uint64_t class, uint64_t file, uint32_t line)
 {
 	return frame_word_hash(name, class ^ (uint64_t)line << 32, file);

@@ -9,7 +9,7 @@
 #define BPF_RUNTIME_RUBY_H
 
 #include "bpf/runtime/frame_word.h"
-#include "bpf/runtime/text_end.h"
+#include "bpf/runtime/text_hash.h"
 #include "bpf/runtime/thread_key.h"
 #include "bpf/shared.h"
 
@@ -176,7 +176,7 @@ static inline int ruby_may_be_object(uint64_t value)
 
 /* Returns what distinguishes code from other code at the same address later. `owner` distinguishes
  * the class of the method that the code belongs to (0: there is no method). `body` are the first
- * words of its body. `label` and `path` are text_end_hash() of what they refer to, because strings
+ * words of its body. `label` and `path` are text_hash() of what they refer to, because strings
  * are freed before the code. */
 static inline uint32_t ruby_identity(uint64_t owner, const uint64_t body[RUBY_BODY_WORDS],
 				     uint32_t label, uint32_t path)

@@ -90,8 +90,10 @@ static __always_inline int ruby_hash_text(struct unwind_state *s, UNWIND_ENV env
 		if (b->text == RUBY_STRING_LENGTH)
 			length = words[0] >> RUBY_STRING_SHIFT & RUBY_STRING_MASK;
 	}
+	const uint64_t start = length > TEXT_END_BYTES ? walker_read(env, at) : 0;
+
 	if (!env_read(env, words, TEXT_END_BYTES, at + text_end_of(length)))
-		p->text = text_end_hash(length, words);
+		p->text = text_hash(length, start, words);
 	return 0;
 }
 

@@ -71,6 +71,8 @@ enum {
 enum {
 	/* Bytes of the name of a function, a class or a file. A longer one is cut. */
 	PHP_NAME_BYTES_MAX = 1024,
+	/* Of a text that is read to check its hash. */
+	PHP_TEXT_BYTES_MAX = 1 << 16,
 	/* Bytes of the loop: 37,662 in Debian's 8.2. A larger one is not examined. */
 	PHP_LOOP_BYTES_MAX = 1 << 20,
 	/* Bytes of constants, among which the version is searched for: 457 kB in Debian's 8.2. */

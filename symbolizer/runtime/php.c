@@ -11,6 +11,7 @@
  *
  * Code that opcache has compiled is in memory that all processes of a server share, from before
  * they were forked: a mapping of /dev/zero, which the manager reports (struct runtime_code_memory).
+ * Regular expressions are compiled into memory without a file.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,22 +39,32 @@ static bool may_be_compiled(const struct runtime_code_area *area)
 	return false;
 }
 
-static void add_range(struct runtime_layout *layout, uint64_t start, uint64_t end, uint32_t data)
+static void add_range(struct runtime_layout *layout, const struct runtime_range *range)
 {
 	if (layout->range_count < RUNTIME_RANGES_MAX)
-		layout->ranges[layout->range_count++] = (struct runtime_range){
-		    .start = start, .end = end, .data = data, .in_file = true};
+		layout->ranges[layout->range_count++] = *range;
 }
 
-static void add_compiled_code(const struct runtime_process *process, struct runtime_layout *layout)
+/* Adds code in a file: a part of the interpreter's loop. */
+static void add_loop(struct runtime_layout *layout, uint64_t start, uint64_t end)
 {
+	add_range(layout, &(struct runtime_range){
+			      .start = start, .end = end, .data = PHP_RANGE_LOOP, .in_file = true});
+}
+
+static void add_code_memory(const struct runtime_process *process, struct runtime_layout *layout)
+{
+	const struct php_image *image = process->image;
 	const struct runtime_code_memory *memory = process->code_memory;
 
 	for (unsigned int i = 0; memory && i < memory->count; i++) {
 		const struct runtime_code_area *area = &memory->areas[i];
+		struct runtime_range range = {.start = area->start, .end = area->end};
 
-		if (may_be_compiled(area))
-			add_range(layout, area->start, area->end, PHP_RANGE_JIT);
+		range.in_file = area->label[0];
+		range.data = range.in_file ? PHP_RANGE_JIT : PHP_RANGE_EXPRESSIONS;
+		if (!range.in_file || (image->is_hybrid && may_be_compiled(area)))
+			add_range(layout, &range);
 	}
 }
 
@@ -100,14 +111,12 @@ static int fill_layout(struct runtime_process *process, const struct globals *gl
 		return -ENOMEM;
 	memset(layout, 0, sizeof(*layout));
 	memcpy(&layout->block, &block, sizeof(block));
-	add_range(layout, loop->vaddr + process->bias, loop->vaddr + loop->size + process->bias,
-		  PHP_RANGE_LOOP);
+	add_loop(layout, loop->vaddr + process->bias, loop->vaddr + loop->size + process->bias);
 	if (image->unlikely.end)
-		add_range(layout, image->unlikely.start + process->bias,
-			  image->unlikely.end + process->bias, PHP_RANGE_LOOP);
-	process->follows_code_memory = image->is_hybrid;
-	if (image->is_hybrid)
-		add_compiled_code(process, layout);
+		add_loop(layout, image->unlikely.start + process->bias,
+			 image->unlikely.end + process->bias);
+	process->follows_code_memory = true;
+	add_code_memory(process, layout);
 	return 0;
 }
 

@@ -31,27 +31,47 @@ enum {
 	FUNCTION_BYTES = 3 * TEXT_BYTES + 32, /* class, name, and the place of a closure */
 };
 
+#define HASH_START 5381ull
+
 static const char closure[] = "{closure}";
 
 /* A string, or what is shown of it. */
 struct string {
-	uint64_t hash; /* PHP's or text_end_hash(); 0: there is no string */
+	uint64_t hash; /* PHP's or text_hash(); 0: there is no string */
 	char text[TEXT_BYTES];
 };
 
-/* Returns PHP's hash of a text (zend_inline_hash_func() in zend_string.h). */
-static uint64_t hash_of(const char *text, size_t length)
+/* Continues PHP's hash of a text, which starts with HASH_START (zend_inline_hash_func() in
+ * zend_string.h). */
+static uint64_t hash_more(uint64_t hash, const char *text, size_t length)
 {
-	uint64_t hash = 5381;
-
 	for (size_t i = 0; i < length; i++)
 		hash = hash * 33 + (uint8_t)text[i];
-	return hash | 1ull << 63;
+	return hash;
+}
+
+/* Checks that a text of which `kept` bytes were read has the hash that its string has. Returns 0,
+ * -ESTALE, or an error of memory_read(). */
+static int check_hash(struct memory *memory, uint64_t address, uint64_t length, size_t kept,
+		      const struct string *string)
+{
+	uint64_t hash = hash_more(HASH_START, string->text, kept);
+	char part[PHP_NAME_BYTES_MAX];
+
+	for (uint64_t at = kept; at < length; at += sizeof(part)) {
+		const size_t bytes = length - at < sizeof(part) ? length - at : sizeof(part);
+		const int r = memory_read(memory, address + at, part, bytes);
+
+		if (r)
+			return r;
+		hash = hash_more(hash, part, bytes);
+	}
+	return (hash | 1ull << 63) == string->hash ? 0 : -ESTALE;
 }
 
 /* Reads a string; address 0 is that of an empty one. Of a longer one than PHP_NAME_BYTES_MAX the
- * start is kept, if it has a hash. Returns 0; -ESTALE: the text is not that of the hash; or an
- * error of memory_read(). */
+ * start is kept, if it has a hash. Returns 0; -ESTALE: the text is not that of the hash, or too
+ * long; or an error of memory_read(). */
 static int read_string(struct memory *memory, uint64_t address, struct string *string)
 {
 	uint64_t header[PHP_STRING_TEXT / 8];
@@ -62,21 +82,23 @@ static int read_string(struct memory *memory, uint64_t address, struct string *s
 	int r = memory_read(memory, address, header, sizeof(header));
 	if (r)
 		return r;
-	const uint64_t length = header[PHP_STRING_LENGTH / 8];
+	const uint64_t length = header[PHP_STRING_LENGTH / 8], text = address + PHP_STRING_TEXT;
 	const size_t kept = length < PHP_NAME_BYTES_MAX ? (size_t)length : PHP_NAME_BYTES_MAX;
 
-	r = memory_read(memory, address + PHP_STRING_TEXT, string->text, kept);
+	string->hash = header[PHP_STRING_HASH / 8];
+	if (length > (string->hash ? PHP_TEXT_BYTES_MAX : PHP_NAME_BYTES_MAX))
+		return -ESTALE;
+	r = memory_read(memory, text, string->text, kept);
 	if (r)
 		return r;
-	string->hash = header[PHP_STRING_HASH / 8];
-	if (!string->hash && kept == length) {
-		uint64_t end[TEXT_END_BYTES / 8];
+	if (string->hash)
+		return check_hash(memory, text, length, kept, string);
+	uint64_t start, end[TEXT_END_BYTES / 8];
 
-		memcpy(end, string->text + text_end_of(length), sizeof(end));
-		string->hash = text_end_hash(length, end);
-		return 0;
-	}
-	return kept == length && hash_of(string->text, kept) != string->hash ? -ESTALE : 0;
+	memcpy(&start, string->text, sizeof(start));
+	memcpy(end, string->text + text_end_of(length), sizeof(end));
+	string->hash = text_hash(length, start, end);
+	return 0;
 }
 
 /* What is read of a function. */

@@ -52,7 +52,7 @@ static int read_object(const struct ruby_process *process, uint64_t words[RUBY_O
 int ruby_text_read(const struct ruby_process *process, uint64_t address, struct ruby_text *text)
 {
 	const uint32_t embedded = process->image->offsets->text;
-	uint64_t words[RUBY_OBJECT_WORDS], end[TEXT_END_BYTES / 8];
+	uint64_t words[RUBY_OBJECT_WORDS], start, end[TEXT_END_BYTES / 8];
 
 	*text = (struct ruby_text){0};
 	for (int level = 0;; level++) {
@@ -89,7 +89,8 @@ int ruby_text_read(const struct ruby_process *process, uint64_t address, struct 
 		return r;
 	if (kept == length)
 		memcpy(end, text->text + text_end_of(length), sizeof(end));
-	text->hash = (uint32_t)text_end_hash(length, end);
+	memcpy(&start, text->text, sizeof(start));
+	text->hash = (uint32_t)text_hash(length, start, end);
 	return 0;
 }
 

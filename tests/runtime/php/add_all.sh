@@ -12,4 +12,5 @@ for each in "$@"; do
 	php=${each#*=}
 	"$here/../add_case.sh" "php/$name-kinds" --wait-for "php spin" -- "$php" "${options[@]}" kinds.php
 	"$here/../add_case.sh" "php/$name-deep" --wait-for "php spin" -- "$php" "${options[@]}" kinds.php 300
+	"$here/../add_case.sh" "php/$name-expression" --wait-for "php search" --wait-for "memory" -- "$php" "${options[@]}" expression.php
 done

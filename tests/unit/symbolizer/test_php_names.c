@@ -181,20 +181,24 @@ Test(php_names, a_string_may_have_no_hash)
 				     "{closure:/srv/Cart.php:12}"};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		uint64_t end[TEXT_END_BYTES / 8] = {~0ull, ~0ull};
+		uint64_t start = 0, end[TEXT_END_BYTES / 8] = {~0ull, ~0ull};
 		char shown[64];
 
 		set_string(&php.name, texts[i]);
 		php.name.hash = 0;
 		memcpy(end, texts[i] + text_end_of(php.name.length),
 		       php.name.length < sizeof(end) ? php.name.length : sizeof(end));
-		const uint32_t of = php_identity(text_end_hash(php.name.length, end),
+		memcpy(&start, texts[i], strlen(texts[i]) < 8 ? strlen(texts[i]) : 8);
+		const uint32_t of = php_identity(text_hash(php.name.length, start, end),
 						 php.class_name.hash, php.file.hash, 10);
 		cr_assert_eq(find(of, PHP_FRAME_FUNCTION), 0, "%s", texts[i]);
 		snprintf(shown, sizeof(shown), "Cart::%s", texts[i]);
 		cr_expect_str_eq(frames.frames[0].function, shown);
 		name_cache_drop(names);
 		php.name.text[php.name.length - 1] ^= 1;
+		cr_expect_eq(find(of, PHP_FRAME_FUNCTION), -ESTALE, "%s", texts[i]);
+		php.name.text[php.name.length - 1] ^= 1;
+		php.name.text[0] ^= 1;
 		cr_expect_eq(find(of, PHP_FRAME_FUNCTION), -ESTALE, "%s", texts[i]);
 	}
 }
@@ -208,9 +212,21 @@ Test(php_names, a_long_name_is_cut)
 	set_string(&php.name, text);
 	cr_assert_eq(find(identity(), PHP_FRAME_FUNCTION), 0);
 	cr_expect_eq(strlen(frames.frames[0].function), PHP_NAME_BYTES_MAX + strlen("Cart::"));
-	php.name.length = 1ull << 60;
 	name_cache_drop(names);
-	cr_expect_eq(find(identity(), PHP_FRAME_FUNCTION), 0);
+	php.name.text[PHP_NAME_BYTES_MAX + 10] ^= 1;
+	cr_expect_eq(find(identity(), PHP_FRAME_FUNCTION), -ESTALE, "all of it is checked");
+}
+
+/* Where memory is used again, the length may be overwritten while the hash is still there. */
+Test(php_names, a_length_that_is_not_that_of_the_text_is_stale)
+{
+	static const uint64_t lengths[] = {0,	    4,		6,    PHP_NAME_BYTES_MAX + 1,
+					   1 << 17, 1ull << 47, ~0ull};
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		php.name.length = lengths[i];
+		cr_expect_neq(find(identity(), PHP_FRAME_FUNCTION), 0, "%zu", i);
+	}
 }
 
 Test(php_names, frames_that_no_walker_pushed_are_stale)

@@ -65,10 +65,11 @@ static void set_string(struct string *string, const char *text)
 
 static uint32_t hash_of(const struct string *string)
 {
-	uint64_t end[TEXT_END_BYTES / 8];
+	uint64_t start, end[TEXT_END_BYTES / 8];
 
+	memcpy(&start, string->text, sizeof(start));
 	memcpy(end, string->text + text_end_of(string->length), sizeof(end));
-	return (uint32_t)text_end_hash(string->length, end);
+	return (uint32_t)text_hash(string->length, start, end);
 }
 
 /* Cart#total in /srv/cart.rb, which starts at line 10, and is at line 12. */
