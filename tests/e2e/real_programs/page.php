@@ -25,7 +25,19 @@ function render(): string
     for ($i = 0; $i < 30; $i++) {
         $items[] = ['name' => "item $i", 'price' => $i * 7 % 11, 'tags' => ['alpha', 'beta', "gamma & $i"]];
     }
-    return $twig->render('page.html', ['title' => 'all items', 'items' => $items]);
+    $page = $twig->render('page.html', ['title' => 'all items', 'items' => $items]);
+    if (extension_loaded('xdebug')) {
+        tell_compiled_templates($twig);
+    }
+    return $page;
+}
+
+// The trace of Xdebug does not tell what is in code for eval.
+function tell_compiled_templates(Twig\Environment $twig): void
+{
+    foreach (array_keys(TEMPLATES) as $name) {
+        file_put_contents(__DIR__ . "/traces/$name.php", $twig->compileSource($twig->getLoader()->getSourceContext($name)));
+    }
 }
 
 function find_classes(): string
