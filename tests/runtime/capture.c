@@ -101,7 +101,7 @@ static int capture_thread(const struct options *options, struct live *live, pid_
 
 	if (r == 0) {
 		live_tables(live, &tables);
-		fixture_run(live->file, &other, &tables, result, &text);
+		fixture_run(live->file, &other, &tables, NULL, result, &text);
 		r = other.error;
 	}
 	if (r == 0 && has_texts(options, text.data))

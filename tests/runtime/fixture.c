@@ -34,12 +34,23 @@ static const char *const all_names[BH_RUNTIME_COUNT] = {
 #undef RUNTIME
 };
 
+/* What a runtime has recognised in its file. */
+struct recognised {
+	unsigned int runtime;
+	void *image;		       /* NULL: nothing yet */
+	struct runtime_image segments; /* of the file; nothing else of it is used */
+};
+
+struct fixture_images {
+	struct recognised of[CASE_RUNTIMES_MAX];
+};
+
 /* A runtime in the process, like struct attachment of the worker. */
 struct actor {
 	unsigned int runtime; /* 0: there is none */
 	struct case_runtime *from;
-	void *image;
-	struct runtime_image segments; /* of the file; nothing else of it is used */
+	struct recognised *kept; /* NULL: `recognised` is the actor's own */
+	struct recognised recognised;
 	struct memory memory;
 	struct runtime_process process;
 	struct runtime_code_memory code_memory;
@@ -50,6 +61,7 @@ struct actor {
 struct fixture {
 	struct case_file *file;
 	struct other_process *other;
+	struct fixture_images *images;
 	struct fixture_text *text;
 	struct bh_runtime_table runtimes;
 	struct runtime_slots slots;
@@ -96,16 +108,25 @@ static void text_add(struct fixture_text *text, const char *format, ...)
 
 static int actor_recognise(struct actor *actor)
 {
+	struct recognised *found = &actor->recognised;
 	struct runtime_file file;
 	struct runtime_refusal refusal = {0};
+
+	if (actor->kept && actor->kept->image) {
+		*found = *actor->kept;
+		return 0;
+	}
 	int r = runtime_file_init(&file, actor->from->file.fd, actor->from->path);
 
 	if (r < 0)
 		return r;
-	r = all_ops[actor->runtime]->recognise(&file, &actor->image, &refusal);
-	actor->segments.segment_count = file.image.segment_count;
-	memcpy(actor->segments.segments, file.image.segments, sizeof(file.image.segments));
+	found->runtime = actor->runtime;
+	r = all_ops[actor->runtime]->recognise(&file, &found->image, &refusal);
+	found->segments.segment_count = file.image.segment_count;
+	memcpy(found->segments.segments, file.image.segments, sizeof(file.image.segments));
 	runtime_file_fini(&file);
+	if (!r && actor->kept)
+		*actor->kept = *found;
 	return r;
 }
 
@@ -123,7 +144,7 @@ static void actor_add_mappings(const struct fixture *fixture, struct actor *acto
 
 		if (m->module && m->module < file->module_count &&
 		    !strcmp(file->modules[m->module].name, actor->from->path) &&
-		    runtime_image_bias(&actor->segments, m->start, m->start - m->bias,
+		    runtime_image_bias(&actor->recognised.segments, m->start, m->start - m->bias,
 				       &mapping.bias))
 			process->mappings[process->mapping_count++] = mapping;
 	}
@@ -159,7 +180,7 @@ static int actor_attach(struct fixture *fixture, struct actor *actor)
 	actor->memory = (struct memory){.fd = -1, .pid = (pid_t)fixture->file->tgid};
 	actor->process = (struct runtime_process){.ops = all_ops[actor->runtime],
 						  .tgid = fixture->file->tgid,
-						  .image = actor->image,
+						  .image = actor->recognised.image,
 						  .path = actor->from->path,
 						  .bias = actor->from->bias,
 						  .memory = &actor->memory};
@@ -220,6 +241,7 @@ static void fixture_attach(struct fixture *fixture)
 		struct actor *actor = &fixture->actors[i];
 
 		actor->from = &fixture->file->runtimes[i];
+		actor->kept = fixture->images ? &fixture->images->of[i] : NULL;
 		for (unsigned int j = 1; j < BH_RUNTIME_COUNT; j++) {
 			if (!strcmp(all_names[j], actor->from->name))
 				actor->runtime = j;
@@ -232,6 +254,24 @@ static void fixture_attach(struct fixture *fixture)
 	fixture_publish(fixture);
 }
 
+static void recognised_release(struct recognised *recognised)
+{
+	if (recognised->image)
+		all_ops[recognised->runtime]->release(recognised->image);
+}
+
+struct fixture_images *fixture_images_new(void)
+{
+	return calloc(1, sizeof(struct fixture_images));
+}
+
+void fixture_images_free(struct fixture_images *images)
+{
+	for (unsigned int i = 0; images && i < CASE_RUNTIMES_MAX; i++)
+		recognised_release(&images->of[i]);
+	free(images);
+}
+
 static void fixture_detach(struct fixture *fixture)
 {
 	for (unsigned int i = 0; i < fixture->file->runtime_count; i++) {
@@ -239,8 +279,8 @@ static void fixture_detach(struct fixture *fixture)
 
 		if (actor->process.ops)
 			actor->process.ops->detach(&actor->process);
-		if (actor->image)
-			all_ops[actor->runtime]->release(actor->image);
+		if (!actor->kept)
+			recognised_release(&actor->recognised);
 	}
 }
 
@@ -311,8 +351,8 @@ static void fixture_print(struct fixture *fixture, const struct walk_in_process_
 }
 
 void fixture_run(struct case_file *file, struct other_process *other,
-		 const struct fixture_tables *tables, struct walk_in_process_result *result,
-		 struct fixture_text *text)
+		 const struct fixture_tables *tables, struct fixture_images *images,
+		 struct walk_in_process_result *result, struct fixture_text *text)
 {
 	struct fixture *fixture = calloc(1, sizeof(*fixture));
 
@@ -320,6 +360,7 @@ void fixture_run(struct case_file *file, struct other_process *other,
 		abort();
 	fixture->file = file;
 	fixture->other = other;
+	fixture->images = images;
 	fixture->text = text;
 	other_process_use(other);
 	const struct other_process_faults faults = other->faults;

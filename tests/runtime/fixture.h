@@ -19,14 +19,21 @@ struct fixture_text {
 	size_t used, room;
 };
 
+/* What the runtimes have recognised in the files of a case. That takes most of the time of a run,
+ * and is the same in all runs without faults until then. */
+struct fixture_images;
+struct fixture_images *fixture_images_new(void);
+void fixture_images_free(struct fixture_images *images);
+
 /*
  * Walks the stack of the thread of a case. Writes its frames to `result`, and to `text` a line for
  * each of them, leaf first, and how the walk ended. Native frames are named by the modules of the
  * case. The memory is read from `other`, and the files of the runtimes are those of the case.
+ * `images` are of this case, and are filled by the first run with them; NULL: the files are read.
  */
 void fixture_run(struct case_file *file, struct other_process *other,
-		 const struct fixture_tables *tables, struct walk_in_process_result *result,
-		 struct fixture_text *text);
+		 const struct fixture_tables *tables, struct fixture_images *images,
+		 struct walk_in_process_result *result, struct fixture_text *text);
 
 /* Returns a runtime by enum bh_runtime, or NULL for 0. */
 const struct runtime_ops *fixture_runtime_ops(unsigned int runtime);

@@ -32,6 +32,7 @@ struct test {
 	struct case_file *file;
 	struct fixture_tables tables;
 	struct fixture_memory *memory;
+	struct fixture_images *images; /* for runs with late faults */
 	struct walk_in_process_result *result;
 };
 
@@ -88,7 +89,7 @@ static int test_expected(struct test *test)
 	snprintf(path, sizeof(path), "%.*s.expected", (int)(strlen(test->path) - strlen(".case")),
 		 test->path);
 	_cleanup_free_ char *expected = file_text(path);
-	fixture_run(test->file, &other, &test->tables, test->result, &text);
+	fixture_run(test->file, &other, &test->tables, NULL, test->result, &text);
 	_cleanup_free_ char *found = text.data;
 	if (!expected) {
 		printf("%s: cannot be read; it would be\n%s", path, found);
@@ -119,7 +120,8 @@ static int test_hostile(struct test *test, const struct other_process_faults *fa
 	struct fixture_text text = {0};
 	struct walk_in_process_result *result = test->result;
 
-	fixture_run(test->file, &other, &test->tables, result, &text);
+	fixture_run(test->file, &other, &test->tables, faults->late ? test->images : NULL, result,
+		    &text);
 	_cleanup_free_ char *found = text.data;
 	if (result->reason < BH_REASON_COUNT && result->steps <= WALK_IN_PROCESS_STEPS_MAX &&
 	    result->count <= BH_USER_FRAMES_MAX && !strstr(found, "a frame without its words"))
@@ -163,7 +165,7 @@ static int test_case(struct test *test)
 {
 	int failures;
 
-	if (!test->file || !test->result)
+	if (!test->file || !test->images || !test->result)
 		abort();
 	int r = case_read(test->file, test->path);
 	if (r == 0)
@@ -187,10 +189,13 @@ int main(int argc, char **argv)
 	/* Printed first, so that after a crash it is clear which case it was. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (int i = 1; i < argc; i++) {
-		struct test test = {
-		    .path = argv[i], .file = case_new(), .result = calloc(1, sizeof(*test.result))};
+		struct test test = {.path = argv[i],
+				    .file = case_new(),
+				    .images = fixture_images_new(),
+				    .result = calloc(1, sizeof(*test.result))};
 
 		failures += test_case(&test);
+		fixture_images_free(test.images);
 		case_free(test.file);
 		free(test.result);
 	}
