@@ -40,10 +40,10 @@ static const struct debug_places *places_of(const struct module *module,
 		   : &further_places[wanted ? wanted->kind : NAMER_WANTS_NOTHING];
 }
 
-static bool is_asked_since(const struct module_debug_file *file, uint64_t ms)
+static bool is_asked(const struct module_debug_file *file)
 {
 	return file->state == MODULE_DEBUG_ASKED &&
-	       clock_monotonic_ns() - file->asked_ns < ms * NS_PER_MS;
+	       clock_monotonic_ns() - file->asked_ns < ANSWER_MS * NS_PER_MS;
 }
 
 bool debug_files_may_retry(uint64_t asked_ns)
@@ -128,7 +128,7 @@ static void ask(struct worker *worker, struct module *module, struct module_debu
 	for (; file->place < places->end; file->place++) {
 		if (make_request(worker, module, file, &request)) {
 			file->asked_ns = clock_monotonic_ns();
-			file->hold_over = false;
+			file->hold = (struct hold){0};
 			const int r =
 			    peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_DEBUG,
 				      &request, sizeof(request), NULL, 0);
@@ -155,28 +155,34 @@ static void search(struct worker *worker, struct module *module, struct module_d
 	ask(worker, module, file);
 }
 
-/* Accounts for the time in which a sample has waited. */
-static void end_hold(struct worker *worker, struct module_debug_file *file)
+bool debug_files_hold_sample(struct worker *worker, struct hold *hold)
 {
-	time_share_spend(&worker->waiting_for_debug, hold_ns(&file->hold, clock_monotonic_ns()));
-	file->hold = (struct hold){0};
+	const uint64_t now = clock_monotonic_ns();
+
+	if (!worker->naming_until_ns || hold->over)
+		return false;
+	const bool over = hold_is_over(hold, HOLD_MS, now);
+	if (!over && time_share_is_left(&worker->waiting_for_debug, now) &&
+	    !worker_is_behind(worker)) {
+		hold_go_on(hold, now);
+		return true;
+	}
+	debug_files_end_hold(worker, hold);
+	hold->over = over;
+	return false;
+}
+
+void debug_files_end_hold(struct worker *worker, struct hold *hold)
+{
+	time_share_spend(&worker->waiting_for_debug, hold_ns(hold, clock_monotonic_ns()));
+	*hold = (struct hold){0};
 }
 
 static bool is_awaited(struct worker *worker, struct module *module, struct module_debug_file *file)
 {
 	if (may_ask(file))
 		search(worker, module, file);
-	const uint64_t now = clock_monotonic_ns();
-	if (!worker->naming_until_ns || file->hold_over || !is_asked_since(file, ANSWER_MS))
-		return false;
-	file->hold_over = hold_is_over(&file->hold, HOLD_MS, now);
-	if (!file->hold_over && time_share_is_left(&worker->waiting_for_debug, now) &&
-	    !worker_is_behind(worker)) {
-		hold_go_on(&file->hold, now);
-		return true;
-	}
-	end_hold(worker, file);
-	return false;
+	return is_asked(file) && debug_files_hold_sample(worker, &file->hold);
 }
 
 bool debug_files_are_awaited(struct worker *worker, struct module *module)
@@ -189,8 +195,7 @@ bool debug_files_are_awaited(struct worker *worker, struct module *module)
 
 enum names_due debug_files_are_due(const struct module *module)
 {
-	if (is_asked_since(&module->debug, ANSWER_MS) ||
-	    is_asked_since(&module->further, ANSWER_MS) || modules_debug_is_due(module))
+	if (is_asked(&module->debug) || is_asked(&module->further) || modules_debug_is_due(module))
 		return NAMES_SOON;
 	return module->debug.state == MODULE_DEBUG_DROPPED ? NAMES_LATER : NAMES_FINAL;
 }
@@ -206,7 +211,7 @@ void debug_files_on_answer(struct worker *worker, struct message *message)
 									   : &module->further;
 	if (!file || file->state != MODULE_DEBUG_ASKED || answer.place != file->place)
 		return;
-	end_hold(worker, file);
+	debug_files_end_hold(worker, &file->hold);
 	/* The sample that waits for it is at the head of the ring. */
 	loop_tick_within(&worker->role.loop, 0);
 	if (message->fd_count) {

@@ -26,12 +26,20 @@
 #include "ipc/peer.h"
 #include "symbolizer/worker/names_due.h"
 
-struct worker;
+struct hold;
 struct module;
+struct worker;
 
 /* Returns whether a file for which the opener was asked at this time (0: never), and about which
  * nothing is known, may be asked for now. */
 bool debug_files_may_retry(uint64_t asked_ns);
+
+/* Returns whether the sample that is being named has to wait for an answer of the opener. `hold` is
+ * all zeros when the opener is asked. */
+bool debug_files_hold_sample(struct worker *worker, struct hold *hold);
+
+/* Accounts for the time in which samples have waited for an answer that is there now. */
+void debug_files_end_hold(struct worker *worker, struct hold *hold);
 
 /* Asks for the debug file of a module whose symbols are in memory, unless that was done or the file
  * needs none. Returns whether the sample that is being named has to wait for the answer. */

@@ -23,6 +23,7 @@ enum {
 struct hold {
 	uint64_t since_ns;
 	unsigned int tries;
+	bool over; /* no sample waits for this answer any more */
 };
 
 /* Lets the sample wait until it is tried again. */

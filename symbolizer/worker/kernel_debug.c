@@ -34,6 +34,7 @@ void kernel_debug_ask(struct worker *worker)
 				sizeof(request), NULL, 0);
 	debug->state = r < 0 ? KERNEL_DEBUG_UNKNOWN : KERNEL_DEBUG_ASKED;
 	debug->asked_ns = clock_monotonic_ns();
+	debug->hold = (struct hold){0};
 }
 
 /* Finds the symbols of the file, and gives it up if it is not that of the kernel: then the next one
@@ -62,6 +63,8 @@ bool kernel_debug_on_answer(struct worker *worker, struct message *message)
 	if (debug->state != KERNEL_DEBUG_ASKED)
 		return false;
 	memcpy(&answer, message->payload, sizeof(answer));
+	debug_files_end_hold(worker, &debug->hold);
+	loop_tick_within(&worker->role.loop, 0);
 	if (!message->fd_count) {
 		debug->state = answer.error == ENOENT ? KERNEL_DEBUG_MISSING : KERNEL_DEBUG_UNKNOWN;
 		return false;
@@ -98,6 +101,18 @@ static bool find_in_file(const struct worker *worker, const struct symbols *symb
 	return true;
 }
 
+/* Has the sample wait for the opener's answer, if it can: then returns -EINPROGRESS. Otherwise its
+ * frame is described without the file. */
+static int do_without(struct worker *worker)
+{
+	struct kernel_debug *debug = &worker->kernel_debug;
+
+	if (debug->state == KERNEL_DEBUG_ASKED && debug_files_hold_sample(worker, &debug->hold))
+		return -EINPROGRESS;
+	debug->missed = true;
+	return -ESTALE;
+}
+
 int kernel_debug_find_frames(struct worker *worker, uint64_t address,
 			     const struct kernel_symbol *symbol, uint64_t *vaddr,
 			     struct named_frames *names)
@@ -106,13 +121,11 @@ int kernel_debug_find_frames(struct worker *worker, uint64_t address,
 	struct symbols *symbols;
 	uint64_t file_offset;
 
-	if (!module) {
+	if (!module)
 		kernel_debug_ask(worker);
-		worker->kernel_debug.missed = true;
-		return NAMES_FINAL;
-	}
-	int r = get_symbols(worker, module, &symbols);
-	worker->kernel_debug.missed |= r == -ESTALE;
+	int r = module ? get_symbols(worker, module, &symbols) : -ESTALE;
+	if (r == -ESTALE)
+		r = do_without(worker);
 	if (r == -EINPROGRESS)
 		return r;
 	if (r < 0)

@@ -4,10 +4,12 @@
  *
  * How this works. The opener is asked once for a vmlinux with the kernel's build id. If there is
  * one, it becomes a module like the files that processes map, with an id that the manager does not
- * use, so its symbols and its namer have the same limits as all others. The kernel may be anywhere
- * in memory: the distance of an address from _text is the same there and in the file. If a function
- * does not start at the same distance in both, because the kernel has shuffled its functions, the
- * file is not asked about it.
+ * use, so its symbols and its namer have the same limits as all others. If it is not the kernel's,
+ * the next one is asked for. Samples wait for an answer as they do in debug_files.h.
+ *
+ * The kernel may be anywhere in memory: the distance of an address from _text is the same there and
+ * in the file. If a function does not start at the same distance in both, because the kernel has
+ * shuffled its functions, the file is not asked about it.
  *
  * The frames then have the addresses of the file. These say nothing about where the kernel is.
  *
@@ -23,6 +25,7 @@
 #include <stdint.h>
 
 #include "ipc/messages.h"
+#include "symbolizer/worker/hold.h"
 #include "symbolizer/worker/symbols.h"
 
 struct kernel_symbol;
@@ -42,6 +45,7 @@ struct kernel_debug {
 	} state;
 	uint32_t next;	   /* the first path that was not tried yet (struct msg_debug_file) */
 	uint64_t asked_ns; /* the last time; 0: never */
+	struct hold hold;  /* of the sample that waits for the answer */
 	bool missed;	   /* frames were described without it */
 };
 
@@ -54,8 +58,8 @@ bool kernel_debug_on_answer(struct worker *worker, struct message *message);
 
 /* Names an address of the kernel itself (not of a module of it), which is in `symbol` by kallsyms.
  * `vaddr` becomes the address as linked, unless it is unknown. Returns an enum names_due, with the
- * functions in `names`, or with none if only the symbol is known; or -EINPROGRESS: files are being
- * read (modules_get_symbols()). */
+ * functions in `names`, or with none if only the symbol is known; or -EINPROGRESS: the opener is
+ * asked and the sample has to wait, or files are being read (modules_get_symbols()). */
 int kernel_debug_find_frames(struct worker *worker, uint64_t address,
 			     const struct kernel_symbol *symbol, uint64_t *vaddr,
 			     struct named_frames *names);

@@ -54,7 +54,6 @@ struct module_debug_file {
 	uint32_t place;	   /* MSG_DEBUG_*: where it is searched */
 	uint32_t next;	   /* the first path there that was not tried yet */
 	bool failed;	   /* there may be one that could not be opened */
-	bool hold_over;	   /* no sample waits for the answer any more */
 	struct hold hold;  /* of the sample that waits for the answer */
 };
 

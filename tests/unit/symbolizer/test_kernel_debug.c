@@ -289,6 +289,39 @@ Test(kernel_debug, of_another_kernel_is_not_used)
 	expect_asked(2);
 }
 
+/* Samples of the first moment would lack lines otherwise. */
+Test(kernel_debug, is_waited_for)
+{
+	struct named_frames names;
+	uint64_t vaddr;
+
+	worker.naming_until_ns = 1;
+	cr_expect_eq(name(functions[0].vaddr, &vaddr, &names), -EINPROGRESS);
+	cr_expect_not(answer(3, open_program("/proc/self/exe"), 0), "it is of another kernel");
+	expect_asked(2);
+	cr_expect_eq(name(functions[0].vaddr, &vaddr, &names), -EINPROGRESS);
+	cr_expect_not(answer(5, open_program(FIXTURE), 0), "no stack lacks names");
+	int r;
+	while ((r = name(functions[0].vaddr, &vaddr, &names)) == -EINPROGRESS)
+		modules_read_on(&worker.modules);
+	cr_expect_eq(r, NAMES_FINAL);
+	cr_expect_gt(names.count, 0);
+	expect_asked(2);
+}
+
+Test(kernel_debug, that_does_not_come_is_waited_for_a_moment)
+{
+	struct named_frames names;
+	uint64_t vaddr;
+
+	worker.naming_until_ns = 1;
+	for (int i = 0; i < HOLD_TRIES; i++)
+		cr_expect_eq(name(functions[0].vaddr, &vaddr, &names), -EINPROGRESS);
+	expect_no_names();
+	expect_no_names();
+	expect_asked(1);
+}
+
 /* A kernel may put its functions in another order each time it starts. */
 Test(kernel_debug, is_not_asked_about_functions_that_are_elsewhere)
 {
