@@ -243,15 +243,16 @@ static bool text_read(const struct runtime_file *file, struct text *text)
 }
 
 /* Whether there may be an indirect jump by a register, or by a word that it refers to or that is a
- * little after that. Bytes after 0xff mostly follow a displacement. */
+ * little after that. `code` starts with 0xff. Bytes after another 0xff mostly follow a
+ * displacement. */
 static bool is_indirect_jump(const uint8_t *code)
 {
 	const uint8_t operand = code[1], mode = operand >> 6;
 	/* By r12, there is a further byte. */
 	const bool is_long = mode != 3 && (operand & 7) == 4;
 
-	if (code[0] != 0xff || code[-1] == 0xff || (operand & 0x38) != 0x20 || operand == 0x25 ||
-	    mode == 2 || (is_long && code[2] != 0x24))
+	if (code[-1] == 0xff || (operand & 0x38) != 0x20 || operand == 0x25 || mode == 2 ||
+	    (is_long && code[2] != 0x24))
 		return false;
 	return mode != 1 || !(code[2 + is_long] & 0x87);
 }
@@ -261,21 +262,35 @@ static unsigned int count_jumps(const struct text *text, size_t start, size_t en
 {
 	unsigned int count = 0;
 
-	for (size_t i = start ? start : 1; i < end && i + 3 < text->length; i++)
-		count += is_indirect_jump(text->bytes + i);
+	if (text->length < 3)
+		return 0;
+	const uint8_t *at = text->bytes + (start ? start : 1);
+	const uint8_t *last = text->bytes + (end < text->length - 3 ? end : text->length - 3);
+	while (at < last && (at = memchr(at, 0xff, (size_t)(last - at))))
+		count += is_indirect_jump(at++);
 	return count;
 }
 
 /* Returns the offset of the first call of the loop from `start` on, or the length. */
 static size_t find_call(const struct text *text, const struct ruby_code *code, size_t start)
 {
-	for (size_t i = start; i + CALL_BYTES <= text->length; i++) {
-		if (i % BLOCK_BYTES == 0)
+	size_t i = start;
+
+	while (i + CALL_BYTES <= text->length) {
+		const size_t last = text->length - CALL_BYTES + 1;
+		const size_t next = i - i % BLOCK_BYTES + BLOCK_BYTES,
+			     end = next < last ? next : last;
+		const uint8_t *at = memchr(text->bytes + i, 0xe8, end - i);
+
+		if (!at) {
 			slices_pause_when_due();
-		if (text->bytes[i] == 0xe8 &&
-		    text->vaddr + i + CALL_BYTES + cursor_displacement(text->bytes + i + 1) ==
-			code->loop.start)
+			i = end;
+			continue;
+		}
+		i = (size_t)(at - text->bytes);
+		if (text->vaddr + i + CALL_BYTES + cursor_displacement(at + 1) == code->loop.start)
 			return i;
+		i++;
 	}
 	return text->length;
 }
