@@ -19,6 +19,12 @@ enum {
 	FUNCTION_STEP = 4096,
 	/* Functions that may have the same code, or be nested. */
 	ENCLOSING_MAX = 16,
+	/* Inlined calls, and their ranges, that a unit has in memory, and that it keeps when
+	 * another function is read. */
+	INLINED_MAX = 1 << 16,
+	INLINED_KEPT = 1 << 15,
+	/* What reading an inlined call may cost. Real ones have a few ranges. */
+	INLINED_COST = 1 << 16,
 };
 
 /* --- the index --- */
@@ -38,7 +44,10 @@ static int add_range(void *context, uint64_t start, uint64_t end)
 	if (r < 0)
 		return r;
 	functions->items[functions->count++] =
-	    (struct dwarf_function){.start = start, .end = end, .entry = building->entry};
+	    (struct dwarf_function){.start = start,
+				    .end = end,
+				    .entry = building->entry,
+				    .inlined_count = DWARF_INLINED_UNKNOWN};
 	return 0;
 }
 
@@ -92,19 +101,20 @@ int dwarf_functions_read(struct dwarf_functions *functions, struct dwarf_reader 
 void dwarf_functions_free(struct dwarf_functions *functions)
 {
 	free(functions->items);
+	free(functions->inlined.items);
+	free(functions->inlined.ranges);
 	*functions = (struct dwarf_functions){0};
 }
 
 size_t dwarf_functions_bytes(const struct dwarf_functions *functions)
 {
-	return functions->capacity * sizeof(functions->items[0]);
+	return functions->capacity * sizeof(functions->items[0]) +
+	       functions->inlined.capacity * sizeof(functions->inlined.items[0]) +
+	       functions->inlined.range_capacity * sizeof(functions->inlined.ranges[0]);
 }
 
-/* --- a lookup --- */
-
 /* Returns the function with the latest start that has the address, or NULL. */
-static const struct dwarf_function *function_at(const struct dwarf_functions *functions,
-						uint64_t vaddr)
+static struct dwarf_function *function_at(const struct dwarf_functions *functions, uint64_t vaddr)
 {
 	const size_t after =
 	    SEARCH_LOWER_BOUND(i, functions->count, functions->items[i].start <= vaddr);
@@ -116,33 +126,167 @@ static const struct dwarf_function *function_at(const struct dwarf_functions *fu
 	return NULL;
 }
 
-static void calls_add(struct dwarf_calls *calls, const struct dwarf_entry *entry)
+/* Returns whether an entry belongs to the function itself. Compilers also write blocks, some of
+ * them without addresses; what is inlined into a block has addresses of its own. */
+static bool is_part(uint16_t tag)
 {
-	if (calls->count == DWARF_CALLS_MAX)
-		return;
-	calls->items[calls->count++] =
-	    (struct dwarf_call){.entry = entry->offset,
-				.call_file = entry->values[DWARF_CALL_FILE].number,
-				.call_line = entry->values[DWARF_CALL_LINE].number};
+	return tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block ||
+	       tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
 }
 
-/* Returns whether the entry is a part of a function that may have the address in it. Some compilers
- * write blocks without addresses. */
-static bool may_contain(struct dwarf_reader *reader, const struct dwarf_unit *unit,
-			const struct dwarf_entry *entry, uint64_t vaddr)
+/* --- what is inlined into a function --- */
+
+struct adding {
+	struct dwarf_inlined_calls *inlined;
+	uint64_t code_start;
+};
+
+static int add_inlined_range(void *context, uint64_t start, uint64_t end)
 {
-	switch (entry->tag) {
-	case DW_TAG_inlined_subroutine:
-		return dwarf_ranges_contain(reader, unit, entry, vaddr);
-	case DW_TAG_lexical_block:
-	case DW_TAG_try_block:
-	case DW_TAG_catch_block:
-		return (!dwarf_entry_has(entry, DWARF_LOW_PC) &&
-			!dwarf_entry_has(entry, DWARF_RANGE_LIST)) ||
-		       dwarf_ranges_contain(reader, unit, entry, vaddr);
-	default:
-		return false;
+	const struct adding *adding = context;
+	struct dwarf_inlined_calls *inlined = adding->inlined;
+	struct dwarf_inlined *call = &inlined->items[inlined->count - 1];
+	const int r = ARRAY_RESERVE(inlined->ranges, inlined->range_capacity,
+				    inlined->range_count + 1, 64, INLINED_MAX);
+
+	if (r < 0 || call->range_count == UINT16_MAX)
+		return r < 0 ? r : -E2BIG;
+	/* All addresses of a file are within 4 GiB (dwarf_file_open()). */
+	inlined->ranges[inlined->range_count++] =
+	    (struct dwarf_inlined_range){.start = (uint32_t)(start - adding->code_start),
+					 .end = (uint32_t)(end - adding->code_start)};
+	call->range_count++;
+	return 0;
+}
+
+static uint32_t number_if_small(const struct dwarf_value *value)
+{
+	return value->number <= UINT32_MAX ? (uint32_t)value->number : 0;
+}
+
+/* Adds an inlined call. Returns 0; -E2BIG: there is no room for it; or -ENOMEM. */
+static int inlined_add(struct dwarf_inlined_calls *inlined, struct dwarf_reader *reader,
+		       const struct dwarf_unit *unit, const struct dwarf_entry *entry)
+{
+	struct adding adding = {inlined, reader->file->code_start};
+	const int r =
+	    ARRAY_RESERVE(inlined->items, inlined->capacity, inlined->count + 1, 32, INLINED_MAX);
+
+	if (r < 0 || entry->offset - unit->offset > UINT32_MAX)
+		return r < 0 ? r : -E2BIG;
+	inlined->items[inlined->count++] = (struct dwarf_inlined){
+	    .entry = (uint32_t)(entry->offset - unit->offset),
+	    .call_file = number_if_small(&entry->values[DWARF_CALL_FILE]),
+	    .call_line = number_if_small(&entry->values[DWARF_CALL_LINE]),
+	    .first_range = (uint32_t)inlined->range_count,
+	    .level = (uint16_t)inlined->level,
+	};
+	return dwarf_ranges_each(reader, unit, entry, add_inlined_range, &adding);
+}
+
+/* Drops what was read of all functions, if that is much. */
+static void inlined_limit(struct dwarf_functions *functions)
+{
+	struct dwarf_inlined_calls *inlined = &functions->inlined;
+
+	if (inlined->count <= INLINED_KEPT && inlined->range_count <= INLINED_KEPT)
+		return;
+	inlined->count = inlined->range_count = 0;
+	for (size_t i = 0; i < functions->count; i++)
+		functions->items[i].inlined_count = DWARF_INLINED_UNKNOWN;
+}
+
+/* Starts to read what is inlined into a function. */
+static void inlined_start(struct dwarf_functions *functions, struct dwarf_function *function)
+{
+	struct dwarf_inlined_calls *inlined = &functions->inlined;
+
+	inlined_limit(functions);
+	function->first_inlined = (uint32_t)inlined->count;
+	inlined->reading = function;
+	inlined->at = function->entry;
+	inlined->depth = inlined->inside = inlined->level = 0;
+}
+
+/* Takes an entry below the function, or its own. Returns 0; 1: it was the last one; or an error as
+ * inlined_add(). */
+static int inlined_take(struct dwarf_inlined_calls *inlined, struct dwarf_reader *reader,
+			const struct dwarf_unit *unit, const struct dwarf_entry *entry)
+{
+	int r = 0;
+
+	inlined->at = entry->next;
+	if (!entry->tag) {
+		/* The children of an entry end. */
+		inlined->depth--;
+		if (inlined->inside >= inlined->depth)
+			inlined->inside = inlined->depth - 1;
+		if (inlined->level && inlined->open[inlined->level - 1] == inlined->depth)
+			inlined->level--;
+	} else if (!inlined->depth) {
+		inlined->depth = entry->has_children;
+	} else if (inlined->depth == inlined->inside + 1 && is_part(entry->tag) &&
+		   inlined->level < DWARF_CALLS_MAX) {
+		if (entry->tag == DW_TAG_inlined_subroutine) {
+			r = inlined_add(inlined, reader, unit, entry);
+			if (entry->has_children)
+				inlined->open[inlined->level++] = inlined->depth;
+		}
+		inlined->inside += entry->has_children;
+		inlined->depth += entry->has_children;
+	} else {
+		inlined->at = dwarf_entry_skip(unit, entry);
+		inlined->depth += entry->has_children && inlined->at == entry->next;
 	}
+	return r == 0 && !inlined->depth ? 1 : r;
+}
+
+/* Goes on with the function that is being read. Returns false if the account is used up. */
+static bool inlined_read(struct dwarf_inlined_calls *inlined, struct dwarf_reader *reader,
+			 const struct dwarf_unit *unit, const struct dwarf_abbrevs *abbrevs)
+{
+	struct dwarf_entry entry;
+	struct elf_window info;
+	int r = 0;
+
+	dwarf_window_init(reader, DWARF_INFO, FUNCTION_STEP, &info);
+	while (r == 0 && reader->left > INLINED_COST)
+		r = dwarf_entry_read(reader, unit, abbrevs, &info, inlined->at, &entry)
+			? inlined_take(inlined, reader, unit, &entry)
+			: 1;
+	elf_window_fini(&info);
+	if (r == 0)
+		return false;
+	/* Without room, those that were read are kept. */
+	inlined->reading->inlined_count =
+	    (uint32_t)inlined->count - inlined->reading->first_inlined;
+	inlined->reading = NULL;
+	return true;
+}
+
+int dwarf_functions_read_inlined(struct dwarf_functions *functions, struct dwarf_reader *reader,
+				 const struct dwarf_unit *unit, const struct dwarf_abbrevs *abbrevs,
+				 uint64_t vaddr)
+{
+	struct dwarf_function *function = function_at(functions, vaddr);
+
+	while (function && function->inlined_count == DWARF_INLINED_UNKNOWN) {
+		/* Another function may be read first, to its end: an address of a large function
+		 * needs several calls, and those for other addresses come in between. */
+		if (!functions->inlined.reading)
+			inlined_start(functions, function);
+		if (!inlined_read(&functions->inlined, reader, unit, abbrevs))
+			return -EAGAIN;
+	}
+	return 0;
+}
+
+/* --- a lookup --- */
+
+static void calls_add(struct dwarf_calls *calls, struct dwarf_call call)
+{
+	if (calls->count < DWARF_CALLS_MAX)
+		calls->items[calls->count++] = call;
 }
 
 static void calls_reverse(struct dwarf_calls *calls)
@@ -155,47 +299,43 @@ static void calls_reverse(struct dwarf_calls *calls)
 	}
 }
 
-bool dwarf_functions_find(const struct dwarf_functions *functions, struct dwarf_reader *reader,
-			  const struct dwarf_unit *unit, const struct dwarf_abbrevs *abbrevs,
-			  uint64_t vaddr, struct dwarf_calls *calls)
+static bool inlined_contains(const struct dwarf_inlined_calls *inlined,
+			     const struct dwarf_inlined *call, uint32_t code)
+{
+	for (uint32_t i = 0; i < call->range_count; i++) {
+		const struct dwarf_inlined_range *range = &inlined->ranges[call->first_range + i];
+
+		if (code >= range->start && code < range->end)
+			return true;
+	}
+	return false;
+}
+
+bool dwarf_functions_find(const struct dwarf_functions *functions, const struct dwarf_file *file,
+			  const struct dwarf_unit *unit, uint64_t vaddr, struct dwarf_calls *calls)
 {
 	const struct dwarf_function *function = function_at(functions, vaddr);
-	/* How deep an entry is below the function, and how deep the last one was that has the
-	 * address: only children of that one are of interest. */
-	unsigned int depth = 1, inside = 0;
-	struct dwarf_entry entry;
-	struct elf_window info;
+	const uint32_t code = (uint32_t)(vaddr - file->code_start);
+	/* What is deeper is in a call that does not have the address. */
+	uint32_t deepest = UINT32_MAX;
 
-	if (!function)
+	if (!function || function->inlined_count == DWARF_INLINED_UNKNOWN)
 		return false;
 	calls->count = 0;
-	dwarf_window_init(reader, DWARF_INFO, FUNCTION_STEP, &info);
-	if (dwarf_entry_read(reader, unit, abbrevs, &info, function->entry, &entry))
-		calls_add(calls, &entry);
-	bool more = calls->count && entry.has_children;
-	uint64_t at = entry.next;
-	while (more && dwarf_entry_read(reader, unit, abbrevs, &info, at, &entry)) {
-		at = entry.next;
-		if (!entry.tag) {
-			/* The children of an entry end. After those of the one that has the
-			 * address, nothing else can have it, unless it was a mere block. */
-			depth--;
-			more = depth > 0;
-			if (more && inside >= depth)
-				inside = depth - 1;
-		} else if (depth == inside + 1 && may_contain(reader, unit, &entry, vaddr)) {
-			if (entry.tag == DW_TAG_inlined_subroutine)
-				calls_add(calls, &entry);
-			inside += entry.has_children;
-			depth += entry.has_children;
-		} else {
-			at = dwarf_entry_skip(unit, &entry);
-			depth += entry.has_children && at == entry.next;
-		}
+	calls_add(calls, (struct dwarf_call){.entry = function->entry});
+	for (uint32_t i = 0; i < function->inlined_count; i++) {
+		const struct dwarf_inlined *call =
+		    &functions->inlined.items[function->first_inlined + i];
+
+		if (call->level > deepest)
+			continue;
+		const bool contains = inlined_contains(&functions->inlined, call, code);
+		deepest = contains ? UINT32_MAX : call->level;
+		if (contains)
+			calls_add(calls, (struct dwarf_call){.entry = unit->offset + call->entry,
+							     .call_file = call->call_file,
+							     .call_line = call->call_line});
 	}
-	elf_window_fini(&info);
-	if (calls->count == 0 || reader->left == 0)
-		return false;
 	calls_reverse(calls);
 	return true;
 }

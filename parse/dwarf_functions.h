@@ -4,9 +4,10 @@
  *
  * How this works. A function with code is an entry with the tag DW_TAG_subprogram and addresses. An
  * index of them is built when the unit is first needed. Below a function are blocks and inlined
- * calls, each with the addresses of its code: those that have the address in question lead from the
- * function to the innermost inlined one. An inlined call has no name, but refers to an entry that
- * has one, and says where the call was.
+ * calls. The inlined calls of a function are read when it is first needed, and kept in the order of
+ * their entries, with their levels and the addresses of their code: those that have the address in
+ * question lead from the function to the innermost inlined one. An inlined call has no name, but
+ * refers to an entry that has one, and says where the call was.
  *
  * Example: main() calls run() in line 20, and that calls add() in line 9; both were inlined.
  *
@@ -15,7 +16,8 @@
  *	    DW_TAG_lexical_block          0x1020 - 0x1050
  *	      DW_TAG_inlined_subroutine add 0x1024 - 0x1030 called in line 9
  *
- * For 0x1028, the calls are add, called in line 9; run, called in line 20; and main.
+ * main has two inlined calls, run of level 0 and add of level 1. For 0x1028, the calls are add,
+ * called in line 9; run, called in line 20; and main.
  */
 #ifndef PARSE_DWARF_FUNCTIONS_H
 #define PARSE_DWARF_FUNCTIONS_H
@@ -32,9 +34,40 @@ enum {
 	DWARF_CALLS_MAX = 48,
 };
 
+#define DWARF_INLINED_UNKNOWN UINT32_MAX
+
 struct dwarf_function {
 	uint64_t start, end;
 	uint64_t entry; /* in .debug_info */
+	/* Its inlined calls, or DWARF_INLINED_UNKNOWN. */
+	uint32_t first_inlined, inlined_count;
+};
+
+/* Addresses, less the start of the file's code. */
+struct dwarf_inlined_range {
+	uint32_t start, end;
+};
+
+/* There may be hundreds of thousands of them. */
+struct dwarf_inlined {
+	uint32_t entry;		       /* from the start of the unit */
+	uint32_t call_file, call_line; /* 0: unknown */
+	uint32_t first_range;
+	uint16_t range_count;
+	uint16_t level; /* inlined calls that it is in */
+};
+
+struct dwarf_inlined_calls {
+	struct dwarf_inlined *items;
+	struct dwarf_inlined_range *ranges;
+	size_t count, capacity, range_count, range_capacity;
+	struct dwarf_function *reading; /* whose calls are at the end; NULL: all were read */
+	/* The next entry to read, how deep it is, and how deep the last block or inlined call was
+	 * that is not over: children of others are of no interest. */
+	uint64_t at;
+	uint32_t depth, inside;
+	/* The inlined calls that are not over, and how deep their entries are. */
+	uint32_t level, open[DWARF_CALLS_MAX];
 };
 
 struct dwarf_functions {
@@ -42,6 +75,7 @@ struct dwarf_functions {
 	size_t count, capacity;
 	uint64_t at; /* the next entry to read; 0: none was read */
 	bool complete;
+	struct dwarf_inlined_calls inlined;
 };
 
 /* A function at an address. */
@@ -62,10 +96,16 @@ int dwarf_functions_read(struct dwarf_functions *functions, struct dwarf_reader 
 void dwarf_functions_free(struct dwarf_functions *functions);
 size_t dwarf_functions_bytes(const struct dwarf_functions *functions);
 
-/* Finds the functions at an address, in a complete index. Returns false, with `calls` undefined, if
- * there is none, or its entry cannot be read. */
-bool dwarf_functions_find(const struct dwarf_functions *functions, struct dwarf_reader *reader,
-			  const struct dwarf_unit *unit, const struct dwarf_abbrevs *abbrevs,
-			  uint64_t vaddr, struct dwarf_calls *calls);
+/* Reads what is inlined into the function at an address, unless that was done or there is none, in
+ * a complete index. A malformed entry ends it. Returns 0; or -EAGAIN: the reader's account is used
+ * up, and the next call for the address goes on. */
+int dwarf_functions_read_inlined(struct dwarf_functions *functions, struct dwarf_reader *reader,
+				 const struct dwarf_unit *unit, const struct dwarf_abbrevs *abbrevs,
+				 uint64_t vaddr);
+
+/* Finds the functions of a unit at an address, of which that was read. `file` has their code.
+ * Returns false, with `calls` undefined, if there is none. */
+bool dwarf_functions_find(const struct dwarf_functions *functions, const struct dwarf_file *file,
+			  const struct dwarf_unit *unit, uint64_t vaddr, struct dwarf_calls *calls);
 
 #endif

@@ -324,8 +324,10 @@ bool dwarf_entry_read(struct dwarf_reader *reader, const struct dwarf_unit *unit
 	if (offset < unit->entries || offset >= unit->end || reader->left == 0)
 		return false;
 	const uint64_t left = unit->end - offset;
-	uint64_t need = left < ENTRY_BYTES ? left : ENTRY_BYTES;
+	uint64_t need = info->step < ENTRY_BYTES ? info->step : ENTRY_BYTES;
 
+	if (need > left)
+		need = left;
 	entry->offset = offset;
 	for (;;) {
 		struct cursor c;
@@ -343,7 +345,9 @@ bool dwarf_entry_read(struct dwarf_reader *reader, const struct dwarf_unit *unit
 		if (need >= left || need >= ENTRY_BYTES_MAX ||
 		    !dwarf_pay(reader, DWARF_READ_COST + need))
 			return false;
-		need = left < ENTRY_BYTES_MAX ? left : ENTRY_BYTES_MAX;
+		need = need < ENTRY_BYTES ? ENTRY_BYTES : ENTRY_BYTES_MAX;
+		if (need > left)
+			need = left;
 	}
 }
 

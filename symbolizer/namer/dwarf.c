@@ -3,7 +3,8 @@
  * Names code by DWARF debug information: functions, inlined calls, files and lines.
  *
  * How this works. The index of units (parse/dwarf_units.h) leads from an address to a unit. The
- * unit is opened: its abbreviations, its functions and its lines are read. The functions lead to
+ * unit is opened: its abbreviations, its functions and its lines are read. The function with the
+ * address is opened, too: the calls that were inlined into it are read. These lead to
  * the calls at the address, and each call to an entry with a name, often by way of others: an
  * inlined call refers to the function as it was written, and that may refer to its declaration in a
  * class. A name that the linker uses is preferred, since it has the namespace and the class.
@@ -28,21 +29,21 @@
 #include "parse/dwarf_lines.h"
 #include "parse/dwarf_units.h"
 #include "symbolizer/namer/dwarf_files.h"
+#include "symbolizer/namer/dwarf_texts.h"
 #include "symbolizer/namer/namer.h"
 
 enum {
-	TEXT_BYTES = 1024, /* of a name or a path; longer ones are cut */
 	/* Open units, and the memory that they may take together. All 175 units of CPython take
-	 * 7 MB. */
+	 * 9 MB with all that is inlined. */
 	OPEN_MAX = 256,
-	OPEN_BYTES_MAX = 8 << 20,
+	OPEN_BYTES_MAX = 12 << 20,
 	/* What a lookup may cost (struct dwarf_reader), about 5 ms, and what must be left of that
 	 * for a lookup in a unit that is open. */
 	LOOKUP_COST = 2 << 20,
 	FIND_COST = 1 << 20,
 	/* Entries from an inlined call to the name: real ones need three. */
 	ORIGINS_MAX = 8,
-	NAME_STEP = 512, /* bytes of an entry that are read at once */
+	NAME_STEP = 256, /* bytes of an entry that are read at once */
 };
 _Static_assert((int)DWARF_CALLS_MAX <= (int)NAMED_FRAMES_MAX, "all calls fit");
 
@@ -64,6 +65,7 @@ struct open_unit {
 struct dwarf_state {
 	struct dwarf_files files;
 	struct dwarf_units units, alternate_units;
+	struct dwarf_texts texts;
 	struct open_unit *open[OPEN_MAX]; /* NULL: a free place */
 	struct open_unit *present;	  /* that of the present lookup, which stays open */
 	size_t open_bytes;		  /* of memory that all of them take */
@@ -175,10 +177,10 @@ static void unit_attach(struct dwarf_state *state, struct dwarf_reader *reader,
 	unit->unit = entries;
 }
 
-/* Reads what a lookup in the unit needs. Returns 0; -EAGAIN: there is more to read; -ENOENT: it
- * cannot be read. Lines may be missing, if there are too many. */
+/* Reads what a lookup of an address in the unit needs. Returns 0; -EAGAIN: there is more to read;
+ * -ENOENT: it cannot be read. Lines may be missing, if there are too many. */
 static int unit_prepare(struct dwarf_state *state, struct open_unit *unit,
-			struct dwarf_reader *reader)
+			struct dwarf_reader *reader, uint64_t vaddr)
 {
 	struct dwarf_reader entries = dwarf_files_reader(&state->files, reader, unit->file);
 
@@ -192,13 +194,19 @@ static int unit_prepare(struct dwarf_state *state, struct open_unit *unit,
 		dwarf_lines_free(&unit->lines);
 		unit->lines.started = unit->lines.complete = true;
 	}
-	return unit->lines.complete && reader->left >= FIND_COST ? 0 : -EAGAIN;
+	if (!unit->lines.complete || reader->left < FIND_COST)
+		return -EAGAIN;
+	entries.left = reader->left;
+	const int r = dwarf_functions_read_inlined(&unit->functions, &entries, &unit->unit,
+						   &unit->abbrevs, vaddr);
+	reader->left = entries.left;
+	return r == 0 && reader->left >= FIND_COST ? 0 : -EAGAIN;
 }
 
 /* --- names --- */
 
 struct found_name {
-	char text[TEXT_BYTES];
+	char text[DWARF_TEXT_BYTES];
 	bool mangled;
 	uint32_t start_line;
 };
@@ -215,7 +223,7 @@ static void name_take(struct dwarf_reader *reader, const struct dwarf_unit *unit
 		name->start_line = (uint32_t)line;
 	if (dwarf_value_find_text(reader, &unit->encoding, &entry->values[DWARF_LINKAGE_NAME],
 				  DWARF_INFO, &kind, &offset)) {
-		char text[TEXT_BYTES];
+		char text[DWARF_TEXT_BYTES];
 
 		/* Of Rust and C++. Others have names that are not demangled here. */
 		dwarf_read_text(reader, kind, offset, text, sizeof(text));
@@ -265,8 +273,9 @@ static bool origin_follow(struct dwarf_state *state, struct dwarf_reader *reader
 	return true;
 }
 
-/* Finds the name of a function, starting with an entry of an open unit. */
-static bool name_find(struct dwarf_state *state, struct dwarf_reader *reader,
+/* Reads the name of a function, starting with an entry of an open unit. Returns whether there is
+ * one. */
+static bool name_read(struct dwarf_state *state, struct dwarf_reader *reader,
 		      struct open_unit *unit, uint64_t offset, struct found_name *name)
 {
 	struct dwarf_reader at = *reader;
@@ -293,14 +302,42 @@ static bool name_find(struct dwarf_state *state, struct dwarf_reader *reader,
 	return name->text[0] != 0;
 }
 
-static void keep_path(struct dwarf_reader *reader, const struct open_unit *unit, uint64_t file,
-		      struct named_frames *frames, struct named_frame *frame)
+/* Finds the name of a function by an entry of an open unit. Returns NULL if it has none. */
+static const struct dwarf_text *name_find(struct dwarf_state *state, struct dwarf_reader *reader,
+					  struct open_unit *unit, uint64_t offset)
 {
-	char path[TEXT_BYTES];
+	const struct dwarf_text_key key = {unit->file, offset, DWARF_TEXT_NAME};
+	const struct dwarf_text *name = dwarf_texts_find(&state->texts, &key);
+	struct found_name found;
 
-	dwarf_line_names_path(&unit->lines.names, reader, &unit->own.encoding,
-			      &unit->own.root.values[DWARF_COMP_DIR], file, path, sizeof(path));
-	frame->file = named_frames_keep(frames, path, sizeof(path));
+	if (name)
+		return name;
+	struct dwarf_reader entries = dwarf_files_reader(&state->files, reader, unit->file);
+	if (name_read(state, &entries, unit, offset, &found))
+		name = dwarf_texts_keep(&state->texts, &key, found.text, found.mangled,
+					found.start_line);
+	reader->left = entries.left;
+	return name;
+}
+
+/* Finds the path of a file by its number in an open unit, for a frame. */
+static void keep_path(struct dwarf_state *state, struct dwarf_reader *reader,
+		      const struct open_unit *unit, uint64_t file, struct named_frames *frames,
+		      struct named_frame *frame)
+{
+	const struct dwarf_text_key key = {unit->own_file, unit->own.offset, file};
+	const struct dwarf_text *path = dwarf_texts_find(&state->texts, &key);
+
+	if (!path) {
+		char text[DWARF_TEXT_BYTES];
+
+		dwarf_line_names_path(&unit->lines.names, reader, &unit->own.encoding,
+				      &unit->own.root.values[DWARF_COMP_DIR], file, text,
+				      sizeof(text));
+		path = dwarf_texts_keep(&state->texts, &key, text, false, 0);
+	}
+	if (path)
+		frame->file = named_frames_keep(frames, path->text, DWARF_TEXT_BYTES);
 }
 
 /* Names all calls. Those outside of the innermost one are where the next inner one was called. */
@@ -311,30 +348,26 @@ static bool calls_name(struct dwarf_state *state, struct dwarf_reader *reader,
 	const struct dwarf_line_row *row =
 	    dwarf_lines_find(&unit->lines, &state->files.main, vaddr);
 
-	struct dwarf_reader entries = dwarf_files_reader(&state->files, reader, unit->file);
-
 	for (unsigned int i = 0; i < calls->count; i++) {
 		const struct dwarf_call *inner = i ? &calls->items[i - 1] : NULL;
 		const uint64_t file = inner ? inner->call_file : row ? row->file : 0;
 		const uint64_t line = inner ? inner->call_line : row ? row->line : 0;
 		struct named_frame *frame = &frames->frames[frames->count];
-		struct found_name name;
+		const struct dwarf_text *name =
+		    name_find(state, reader, unit, calls->items[i].entry);
 
 		/* The function itself may have a symbol. */
-		entries.left = reader->left;
-		const bool found = name_find(state, &entries, unit, calls->items[i].entry, &name);
-		reader->left = entries.left;
-		if (!found && i + 1 < calls->count)
+		if (!name && i + 1 < calls->count)
 			return false;
 		*frame = (struct named_frame){
-		    .function = named_frames_keep(frames, name.text, sizeof(name.text)),
-		    .mangled = name.mangled,
-		    .file = "",
-		    .line = line <= UINT32_MAX ? (uint32_t)line : 0,
-		    .start_line = name.start_line,
-		};
+		    .function = "", .file = "", .line = line <= UINT32_MAX ? (uint32_t)line : 0};
+		if (name) {
+			frame->function = named_frames_keep(frames, name->text, DWARF_TEXT_BYTES);
+			frame->mangled = name->mangled;
+			frame->start_line = name->start_line;
+		}
 		if (inner || row)
-			keep_path(reader, unit, file, frames, frame);
+			keep_path(state, reader, unit, file, frames, frame);
 		frames->count++;
 	}
 	return true;
@@ -342,15 +375,15 @@ static bool calls_name(struct dwarf_state *state, struct dwarf_reader *reader,
 
 /* Tells the line of code whose function is not described: assembly, or a function that the compiler
  * found to be equal to another one. */
-static bool line_only(struct dwarf_reader *reader, struct open_unit *unit, uint64_t vaddr,
-		      struct named_frames *frames)
+static bool line_only(struct dwarf_state *state, struct dwarf_reader *reader,
+		      struct open_unit *unit, uint64_t vaddr, struct named_frames *frames)
 {
 	const struct dwarf_line_row *row = dwarf_lines_find(&unit->lines, reader->file, vaddr);
 
 	if (!row)
 		return false;
 	frames->frames[0] = (struct named_frame){.function = "", .file = "", .line = row->line};
-	keep_path(reader, unit, row->file, frames, &frames->frames[0]);
+	keep_path(state, reader, unit, row->file, frames, &frames->frames[0]);
 	frames->count = 1;
 	return true;
 }
@@ -359,14 +392,10 @@ static bool line_only(struct dwarf_reader *reader, struct open_unit *unit, uint6
 static int unit_name(struct dwarf_state *state, struct dwarf_reader *reader, struct open_unit *unit,
 		     uint64_t vaddr, struct named_frames *frames)
 {
-	struct dwarf_reader entries = dwarf_files_reader(&state->files, reader, unit->file);
 	struct dwarf_calls calls;
-	const bool found = dwarf_functions_find(&unit->functions, &entries, &unit->unit,
-						&unit->abbrevs, vaddr, &calls);
 
-	reader->left = entries.left;
-	if (!found)
-		return line_only(reader, unit, vaddr, frames) ? 0 : -ENOENT;
+	if (!dwarf_functions_find(&unit->functions, unit->file, &unit->unit, vaddr, &calls))
+		return line_only(state, reader, unit, vaddr, frames) ? 0 : -ENOENT;
 	return calls_name(state, reader, unit, vaddr, &calls, frames) ? 0 : -ENOENT;
 }
 
@@ -380,6 +409,7 @@ static void dwarf_close(void *context)
 		unit_close(state->open[i]);
 	dwarf_units_free(&state->units);
 	dwarf_units_free(&state->alternate_units);
+	dwarf_texts_free(&state->texts);
 	dwarf_files_close(&state->files);
 	free(state);
 }
@@ -410,6 +440,8 @@ static int dwarf_add(void *context, const struct elf_image *image)
 {
 	struct dwarf_state *state = context;
 
+	/* Names may lack what the file has. */
+	dwarf_texts_free(&state->texts);
 	return dwarf_files_add(&state->files, image);
 }
 
@@ -426,7 +458,7 @@ static size_t dwarf_bytes(const void *context)
 
 	return sizeof(*state) + dwarf_files_bytes(&state->files) +
 	       dwarf_units_bytes(&state->units) + dwarf_units_bytes(&state->alternate_units) +
-	       state->open_bytes;
+	       state->texts.bytes + state->open_bytes;
 }
 
 /* Reads the indexes of units. If that of the alternate file is too large, it is used no further.
@@ -478,7 +510,7 @@ static int dwarf_name(void *context, const struct namer_sources *sources, uint64
 		unit_attach(state, &reader, unit);
 	if (unit->lacks_split && dwarf_files_say_wanted(&state->files))
 		return -EINPROGRESS;
-	r = unit_prepare(state, unit, &reader);
+	r = unit_prepare(state, unit, &reader, vaddr);
 	units_account(state, unit);
 	return r < 0 ? r : unit_name(state, &reader, unit, vaddr, frames);
 }
