@@ -9,6 +9,8 @@
 enum {
 	PLACES_MIN = 256,
 	PLACES_MAX = 8192,
+	/* What keeping one more text may take, with more places. */
+	KEEP_BYTES = sizeof(struct dwarf_text) + DWARF_TEXT_BYTES + PLACES_MAX * sizeof(void *),
 };
 
 /* Returns the place of a key, where there are any. Keys that a file chooses to share a place only
@@ -79,6 +81,8 @@ const struct dwarf_text *dwarf_texts_keep(struct dwarf_texts *texts,
 	const size_t length = strnlen(text, DWARF_TEXT_BYTES - 1);
 	struct dwarf_text *made = malloc(sizeof(*made) + length + 1);
 
+	if (texts->bytes > DWARF_TEXTS_BYTES_MAX - KEEP_BYTES)
+		dwarf_texts_free(texts);
 	if (!made || !grow_when_due(texts)) {
 		free(made);
 		return NULL;

@@ -5,7 +5,8 @@
  * How this works. A program calls a function, or inlines it, in many places, so most names and
  * paths are wanted again soon, and each is the result of several reads. Every text has one place,
  * by the hash of its key, so that a lookup is one comparison; a new text takes the place of the one
- * before. There are more places when there are more texts, up to some thousand.
+ * before. There are more places when there are more texts, up to some thousand. Texts that take too
+ * much memory together are dropped, all at once.
  *
  * Example: std::vector::push_back is inlined in 300 places of a unit. Each of these calls refers to
  * the same entry at 0x41c2, and the key {file, 0x41c2, DWARF_TEXT_NAME} finds the name.
@@ -18,7 +19,8 @@
 #include <stdint.h>
 
 enum {
-	DWARF_TEXT_BYTES = 1024, /* of a text, with its NUL; longer ones are cut */
+	DWARF_TEXT_BYTES = 1024,	 /* of a text, with its NUL; longer ones are cut */
+	DWARF_TEXTS_BYTES_MAX = 1 << 20, /* of memory for all */
 };
 
 #define DWARF_TEXT_NAME UINT64_MAX

@@ -8,7 +8,6 @@
 
 enum {
 	MANY = 100000,
-	BYTES_MAX = 2 << 20, /* that this many short texts may take */
 };
 
 FAILING_MEMORY;
@@ -73,7 +72,7 @@ Test(dwarf_texts, that_are_many_take_limited_memory)
 	for (uint64_t i = 0; i < MANY; i++) {
 		snprintf(text, sizeof(text), "%llu", (unsigned long long)i);
 		cr_assert_str_eq(keep(1, i, DWARF_TEXT_NAME, text)->text, text);
-		cr_assert_leq(texts.bytes, BYTES_MAX);
+		cr_assert_leq(texts.bytes, DWARF_TEXTS_BYTES_MAX);
 	}
 	for (uint64_t i = 0; i < MANY; i++) {
 		const struct dwarf_text *found = find(1, i, DWARF_TEXT_NAME);
@@ -84,6 +83,22 @@ Test(dwarf_texts, that_are_many_take_limited_memory)
 	}
 	cr_expect_gt(kept, 4000, "%u", kept);
 	cr_expect_eq(kept, texts.count);
+}
+
+Test(dwarf_texts, that_are_long_take_limited_memory)
+{
+	char text[DWARF_TEXT_BYTES];
+	size_t most = 0;
+
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = 0;
+	for (uint64_t i = 0; i < MANY; i++) {
+		cr_assert_str_eq(keep(1, i, DWARF_TEXT_NAME, text)->text, text);
+		cr_assert_str_eq(find(1, i, DWARF_TEXT_NAME)->text, text);
+		cr_assert_leq(texts.bytes, DWARF_TEXTS_BYTES_MAX);
+		most = texts.bytes > most ? texts.bytes : most;
+	}
+	cr_expect_gt(most, DWARF_TEXTS_BYTES_MAX / 2);
 }
 
 Test(dwarf_texts, without_memory_are_not_kept)
