@@ -167,16 +167,3 @@ int dwarf_ranges_each(struct dwarf_reader *reader, const struct dwarf_unit *unit
 	struct list list = {.reader = reader, .unit = unit, .base = unit->base};
 	return list_each(&list, offset, visit, context);
 }
-
-static int visit_contains(void *context, uint64_t start, uint64_t end)
-{
-	const uint64_t *vaddr = context;
-
-	return *vaddr >= start && *vaddr < end;
-}
-
-bool dwarf_ranges_contain(struct dwarf_reader *reader, const struct dwarf_unit *unit,
-			  const struct dwarf_entry *entry, uint64_t vaddr)
-{
-	return dwarf_ranges_each(reader, unit, entry, visit_contains, &vaddr) != 0;
-}

@@ -9,7 +9,6 @@
 #ifndef PARSE_DWARF_RANGES_H
 #define PARSE_DWARF_RANGES_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "parse/dwarf_unit.h"
@@ -20,9 +19,5 @@
 int dwarf_ranges_each(struct dwarf_reader *reader, const struct dwarf_unit *unit,
 		      const struct dwarf_entry *entry,
 		      int (*visit)(void *context, uint64_t start, uint64_t end), void *context);
-
-/* Returns whether the entry covers the address. */
-bool dwarf_ranges_contain(struct dwarf_reader *reader, const struct dwarf_unit *unit,
-			  const struct dwarf_entry *entry, uint64_t vaddr);
 
 #endif

@@ -126,10 +126,4 @@ bool dwarf_entry_read(struct dwarf_reader *reader, const struct dwarf_unit *unit
  * children; otherwise where the next entry is. */
 uint64_t dwarf_entry_skip(const struct dwarf_unit *unit, const struct dwarf_entry *entry);
 
-/* Returns whether the entry has an attribute. */
-static inline bool dwarf_entry_has(const struct dwarf_entry *entry, enum dwarf_attribute attribute)
-{
-	return entry->values[attribute].form != 0;
-}
-
 #endif

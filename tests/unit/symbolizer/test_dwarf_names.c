@@ -332,10 +332,14 @@ Test(dwarf_names, memory_grows_with_what_is_read_and_is_bounded)
 
 /* --- forged files --- */
 
-/* A file in memory that counts how much of it is read. */
+/* A file in memory that counts how much of it is read, and its namer. */
 struct forged {
 	uint8_t *bytes;
 	size_t size, read;
+	struct elf_source source;
+	struct namer_sources sources;
+	struct elf_image image;
+	struct namer namer;
 };
 
 static int forged_read(void *context, uint64_t offset, void *buffer, size_t length)
@@ -349,7 +353,7 @@ static int forged_read(void *context, uint64_t offset, void *buffer, size_t leng
 	return 0;
 }
 
-/* Makes a copy of the file in which two sections have other contents. */
+/* Makes a copy of the file in which two sections have other contents, and opens its namer. */
 static void forge(struct forged *forged, const struct opened *opened, const void *abbreviations,
 		  size_t abbreviations_length, const void *info, size_t info_length)
 {
@@ -378,6 +382,33 @@ static void forge(struct forged *forged, const struct opened *opened, const void
 		}
 		memcpy(at, &section, sizeof(section));
 	}
+	forged->source = (struct elf_source){forged_read, forged, forged->size};
+	forged->sources = (struct namer_sources){.file = &forged->source};
+	cr_assert_eq(elf_image_init(&forged->image, &forged->source), 0);
+	cr_assert_eq(namer_open(&forged->namer, &forged->image), 0);
+	cr_assert_eq(forged->namer.ops, &namer_dwarf);
+}
+
+static void close_forged(struct forged *forged)
+{
+	namer_close(&forged->namer);
+	elf_image_fini(&forged->image);
+	free(forged->bytes);
+}
+
+/* Appends to .debug_info. */
+static uint8_t *put(uint8_t *to, const void *bytes, size_t length)
+{
+	memcpy(to, bytes, length);
+	return to + length;
+}
+
+/* Appends an entry with code: its abbreviation, and where the code is. */
+static uint8_t *put_code(uint8_t *to, uint8_t code, uint64_t start, uint32_t length)
+{
+	to = put(to, &code, 1);
+	to = put(to, &start, sizeof(start));
+	return put(to, &length, sizeof(length));
 }
 
 /* A function with millions of blocks, each in the one before. */
@@ -398,54 +429,25 @@ Test(dwarf_names, a_lookup_is_done_in_parts_and_reads_only_so_far)
 	open_file(&opened, path);
 	const uint64_t start = address_of(&opened, "count_words");
 	static const uint8_t rest[] = {5, 0, 1, 8, 0, 0, 0, 0}; /* version, type, address size */
-	memcpy(to, &length, 4);
-	memcpy(to + 4, rest, sizeof(rest));
-	to += 4 + sizeof(rest);
-	for (uint8_t code = 1; code <= 2; code++, to += 13) {
-		*to = code;
-		memcpy(to + 1, &start, sizeof(start));
-		memcpy(to + 9, &code_bytes, sizeof(code_bytes));
-	}
+	to = put(put(to, &length, sizeof(length)), rest, sizeof(rest));
+	for (uint8_t code = 1; code <= 2; code++)
+		to = put_code(to, code, start, code_bytes);
 	cr_assert_eq(to - info, HEADER_BYTES);
 	memset(to, 3, BLOCKS);
 	forge(&forged, &opened, abbreviations, sizeof(abbreviations), info, BLOCKS + HEADER_BYTES);
 	close_file(&opened);
 
-	const struct elf_source source = {forged_read, &forged, forged.size};
-	const struct namer_sources sources = {.file = &source};
-	struct elf_image image;
-	struct namer namer;
-	cr_assert_eq(elf_image_init(&image, &source), 0);
-	cr_assert_eq(namer_open(&namer, &image), 0);
-	cr_assert_eq(namer.ops, &namer_dwarf);
 	int r = -EAGAIN;
 	unsigned int parts = 0;
 	for (; r == -EAGAIN && parts < PARTS_MAX; parts++) {
 		forged.read = 0;
-		r = namer_name(&namer, &sources, start, &frames);
+		r = namer_name(&forged.namer, &forged.sources, start, &frames);
 		cr_assert_leq(forged.read, PART_BYTES_MAX, "part %u: %zu", parts, forged.read);
 	}
 	cr_expect_neq(r, -EAGAIN);
 	cr_expect_geq(parts, BLOCKS / PART_BYTES_MAX, "%u", parts);
-	namer_close(&namer);
-	elf_image_fini(&image);
-	free(forged.bytes);
+	close_forged(&forged);
 	free(info);
-}
-
-/* Appends to .debug_info. */
-static uint8_t *put(uint8_t *to, const void *bytes, size_t length)
-{
-	memcpy(to, bytes, length);
-	return to + length;
-}
-
-/* Appends an entry with code: its abbreviation, and where the code is. */
-static uint8_t *put_code(uint8_t *to, uint8_t code, uint64_t start, uint32_t length)
-{
-	to = put(to, &code, 1);
-	to = put(to, &start, sizeof(start));
-	return put(to, &length, sizeof(length));
 }
 
 enum {
@@ -505,29 +507,22 @@ Test(dwarf_names, much_that_is_inlined_is_read_again)
 	forge(&forged, &opened, abbreviations, sizeof(abbreviations), info, length);
 	close_file(&opened);
 
-	const struct elf_source source = {forged_read, &forged, forged.size};
-	const struct namer_sources sources = {.file = &source};
 	struct named_frames frames;
-	struct elf_image image;
-	struct namer namer;
-	cr_assert_eq(elf_image_init(&image, &source), 0);
-	cr_assert_eq(namer_open(&namer, &image), 0);
 	for (unsigned int i = 0; i < 3 * INLINING_FUNCTIONS; i++) {
 		const uint64_t code = start + i % INLINING_FUNCTIONS * INLINING_CODE;
 		int r;
 
 		do
-			r = namer_name(&namer, &sources, code + INLINING_CODE - 1, &frames);
+			r = namer_name(&forged.namer, &forged.sources, code + INLINING_CODE - 1,
+				       &frames);
 		while (r == -EAGAIN);
 		cr_assert_eq(r, 0);
 		cr_assert_eq(frames.count, 2);
 		cr_expect_str_eq(frames.frames[0].function, "called");
-		cr_assert_eq(namer_name(&namer, &sources, code + 1, &frames), 0);
+		cr_assert_eq(namer_name(&forged.namer, &forged.sources, code + 1, &frames), 0);
 		cr_assert_eq(frames.count, 1, "nothing is inlined there");
-		cr_expect_lt(namer_bytes(&namer), 8u << 20);
+		cr_expect_lt(namer_bytes(&forged.namer), 8u << 20);
 	}
-	namer_close(&namer);
-	elf_image_fini(&image);
-	free(forged.bytes);
+	close_forged(&forged);
 	free(info);
 }
