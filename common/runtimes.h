@@ -3,11 +3,12 @@
 #ifndef COMMON_RUNTIMES_H
 #define COMMON_RUNTIMES_H
 
-/* The values equal those of enum bh_runtime in bpf/shared.h, which is generated from the same
- * table. */
+/* The values of those with a walker equal those of enum bh_runtime in bpf/shared.h, which is
+ * generated from the same table. */
 enum runtime_id {
 	RUNTIME_ID_NONE, /* not a language runtime */
 #define RUNTIME(id, name, frame_type, title) RUNTIME_ID_##id,
+#define RUNTIME_WITHOUT_WALKER(id, name, title) RUNTIME_ID_##id,
 #include "common/runtimes.def"
 #undef RUNTIME
 	RUNTIME_ID_COUNT

@@ -63,6 +63,7 @@ const char *runtime_set_names(void)
 {
 	static const char text[] = ""
 #define RUNTIME(id, name, frame_type, title) ", " #name
+#define RUNTIME_WITHOUT_WALKER(id, name, title) ", " #name
 #include "common/runtimes.def"
 #undef RUNTIME
 	    ;

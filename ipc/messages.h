@@ -271,7 +271,7 @@ enum {
 struct msg_maps {
 	uint32_t ring_bytes;
 	uint32_t cpu_count; /* slots in `counters` */
-	uint32_t runtimes;  /* set of language runtimes whose frames the kernel side walks */
+	uint32_t runtimes;  /* set of language runtimes whose names are wanted */
 	uint32_t reserved;
 	/* A loader that was started again has the maps of the last one exactly if this number is
 	 * the same. */

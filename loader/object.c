@@ -93,9 +93,15 @@ static void object_size_rings(struct loader *loader)
 }
 
 /* Returns the wanted runtimes; without user frames there are none. */
+static uint32_t wanted_runtimes(const struct loader *loader)
+{
+	return loader->config.want_user ? loader->config.runtimes : 0;
+}
+
+/* Returns those that have a walker. */
 static uint32_t object_runtimes(const struct loader *loader)
 {
-	return loader->config.want_user ? loader->config.runtimes & BH_RUNTIMES_ALL : 0;
+	return wanted_runtimes(loader) & BH_RUNTIMES_ALL;
 }
 
 static void object_configure(struct loader *loader)
@@ -442,7 +448,7 @@ int object_send_maps(struct loader *loader, enum role_id role)
 	const struct bpf_map *ring = role == ROLE_MANAGER ? o->maps.deferred : o->maps.samples;
 	const struct msg_maps maps = {.ring_bytes = bpf_map__max_entries(ring),
 				      .cpu_count = (uint32_t)loader->possible_cpus,
-				      .runtimes = object_runtimes(loader),
+				      .runtimes = wanted_runtimes(loader),
 				      .generation = loader->generation};
 
 	switch (role) {

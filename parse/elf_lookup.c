@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/slices.h"
+#include "parse/elf_window.h"
 
 enum {
 	PAUSE_SYMBOLS = 1 << 14, /* that are compared between two pauses (slices.h) */
@@ -267,4 +268,28 @@ int elf_lookup_local(const struct elf_lookup *lookup, const char *name, struct e
 		return 0;
 	}
 	return -ENOENT;
+}
+
+bool elf_lookup_may_have_local(const struct elf_lookup *lookup, const char *name)
+{
+	const struct elf_section *strings = lookup->strings;
+	const size_t length = strlen(name) + 1;
+	struct elf_window window;
+	struct cursor c;
+	bool found = false;
+
+	if (!lookup->symbols || !strings || strings->flags & SHF_COMPRESSED)
+		return false;
+	elf_window_init(&window, &lookup->image->source, strings->offset,
+			strings->size < ELF_LOOKUP_STRINGS_BYTES_MAX
+			    ? strings->size
+			    : ELF_LOOKUP_STRINGS_BYTES_MAX);
+	for (uint64_t at = 0; !found && elf_window_get(&window, at, length, &c) == 0;) {
+		slices_pause_when_due();
+		found = memmem(c.at, cursor_left(&c), name, length) != NULL;
+		/* The name may be at the end of a piece and the start of the next one. */
+		at += cursor_left(&c) - length + 1;
+	}
+	elf_window_fini(&window);
+	return found;
 }

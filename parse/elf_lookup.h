@@ -57,4 +57,8 @@ int elf_lookup_slot(const struct elf_lookup *lookup, const char *name, uint64_t 
  * reads the whole table, and each call searches it. Returns 0 or -ENOENT. */
 int elf_lookup_local(const struct elf_lookup *lookup, const char *name, struct elf_symbol *symbol);
 
+/* Returns whether elf_lookup_local() can find a symbol, because the names of .symtab contain this
+ * one. They are searched in small pieces, and not kept: that is for files most of which lack it. */
+bool elf_lookup_may_have_local(const struct elf_lookup *lookup, const char *name);
+
 #endif

@@ -16,17 +16,19 @@ _Static_assert((int)RUNTIME_SYMBOLS_MAX <= (int)GO_NAMES_MAX, "functions are sea
 
 struct runtime_line {
 	enum runtime_id runtime;
-	bool is_go;
+	bool is_go, may_be_local;
 	const char *symbols[RUNTIME_SYMBOLS_MAX]; /* NULL after the last one */
 };
 
 /* A line without symbols accepts every file. */
 static const struct runtime_line runtime_lines[] = {
-#define RUNTIME_SYMBOLS(id, ...) {RUNTIME_ID_##id, false, {__VA_ARGS__}},
-#define RUNTIME_GO_FUNCTIONS(id, ...) {RUNTIME_ID_##id, true, {__VA_ARGS__}},
-#define RUNTIME_WITHOUT_SYMBOLS(id) {RUNTIME_ID_##id, false, {NULL}},
+#define RUNTIME_SYMBOLS(id, ...) {RUNTIME_ID_##id, false, false, {__VA_ARGS__}},
+#define RUNTIME_LOCAL_SYMBOLS(id, ...) {RUNTIME_ID_##id, false, true, {__VA_ARGS__}},
+#define RUNTIME_GO_FUNCTIONS(id, ...) {RUNTIME_ID_##id, true, false, {__VA_ARGS__}},
+#define RUNTIME_WITHOUT_SYMBOLS(id) {RUNTIME_ID_##id, false, false, {NULL}},
 #include "common/runtime_symbols.def"
 #undef RUNTIME_SYMBOLS
+#undef RUNTIME_LOCAL_SYMBOLS
 #undef RUNTIME_GO_FUNCTIONS
 #undef RUNTIME_WITHOUT_SYMBOLS
 };
@@ -34,28 +36,31 @@ static const struct runtime_line runtime_lines[] = {
 enum runtime_set {
 	RUNTIMES_WITH_A_LINE = 0
 #define RUNTIME_SYMBOLS(id, ...) | 1 << RUNTIME_ID_##id
+#define RUNTIME_LOCAL_SYMBOLS(id, ...) | 1 << RUNTIME_ID_##id
 #define RUNTIME_GO_FUNCTIONS(id, ...) | 1 << RUNTIME_ID_##id
 #define RUNTIME_WITHOUT_SYMBOLS(id) | 1 << RUNTIME_ID_##id
 #include "common/runtime_symbols.def"
 #undef RUNTIME_SYMBOLS
+#undef RUNTIME_LOCAL_SYMBOLS
 #undef RUNTIME_GO_FUNCTIONS
 #undef RUNTIME_WITHOUT_SYMBOLS
 };
 _Static_assert(RUNTIMES_WITH_A_LINE == RUNTIME_SET_ALL,
 	       "each runtime of runtimes.def needs a line in runtime_symbols.def");
 
-static bool file_defines(const struct elf_lookup *lookup, const char *name)
+static bool file_defines(const struct elf_lookup *lookup, const char *name, bool may_be_local)
 {
 	struct elf_symbol symbol;
 
 	return elf_lookup_exported(lookup, name, &symbol) == 0 ||
-	       (!lookup->dynamic_symbols && elf_lookup_local(lookup, name, &symbol) == 0);
+	       ((may_be_local || !lookup->dynamic_symbols) &&
+		elf_lookup_local(lookup, name, &symbol) == 0);
 }
 
 static bool file_defines_all(const struct elf_lookup *lookup, const struct runtime_line *line)
 {
 	for (int i = 0; i < RUNTIME_SYMBOLS_MAX && line->symbols[i]; i++) {
-		if (!file_defines(lookup, line->symbols[i]))
+		if (!file_defines(lookup, line->symbols[i], line->may_be_local))
 			return false;
 	}
 	return true;

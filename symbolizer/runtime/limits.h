@@ -186,4 +186,20 @@ enum {
 	V8_ISOLATES_MAX = 31,
 };
 
+/* ---- jit_debug*.c ---- */
+
+enum {
+	/* Images in the list of a process. LLVM makes one for each module that it compiles, which
+	 * may be a single function. Those that follow are ignored: they were added first. */
+	JIT_DEBUG_ENTRIES_MAX = 4096,
+	/* Entries that are removed between two others, from one reading to the next. What follows
+	 * after more of them is read as if it were new. */
+	JIT_DEBUG_REMOVED_MAX = 256,
+	/* Images of one process of which names were read, and bytes of one, without its code: less
+	 * than may be read to name one frame. The one that was used least recently is dropped for
+	 * the next one. The code of a larger image has no names. */
+	JIT_DEBUG_IMAGES_MAX = 16,
+	JIT_DEBUG_IMAGE_BYTES_MAX = 3 << 20,
+};
+
 #endif

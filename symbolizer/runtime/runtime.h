@@ -90,6 +90,9 @@ struct runtime_process {
 	unsigned int refresh_ms;
 	/* `attach` is to be called again within some milliseconds when `code_memory` changes. */
 	bool follows_code_memory;
+	/* How often names became wrong, or came for code that had none. Only of a runtime that has
+	 * only names: those of others have their identity in the frame. */
+	uint64_t names_changed;
 	size_t cached_bytes;		/* roughly what `drop_cache` would free */
 	struct runtime_refusal refusal; /* set when attach returns -ENOTSUP */
 };
@@ -103,6 +106,10 @@ struct runtime_ops {
 	/* Its frames stand for labels and not for functions. One whose labels cannot be read is
 	 * left out. */
 	bool is_labels;
+	/* It has no walker, and publishes no ranges: its code is unwound like native code.
+	 * `symbolize` gets a word for an address in memory without a file (bh_frame_raw()), and
+	 * returns -ENOENT if it knows nothing of it, or -EBUSY if it has to be called again. */
+	bool only_names;
 	/*
 	 * Determines whether the file is this runtime. Returns 0: it is, and `*image` holds what
 	 * all its processes share, which the caller frees with `release`; -ENOENT: it is not;
@@ -146,6 +153,7 @@ struct runtime_ops {
 };
 
 #define RUNTIME(id, name, frame_type, title) extern const struct runtime_ops runtime_##name;
+#define RUNTIME_WITHOUT_WALKER(id, name, title) extern const struct runtime_ops runtime_##name;
 #include "common/runtimes.def"
 #undef RUNTIME
 

@@ -293,26 +293,37 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	return r == NAMES_FINAL ? (int)(comes ? NAMES_SOON : better) : r;
 }
 
-/* Describes a frame in memory that belongs to no file: the vsyscall page, or code that was
- * generated, to which the process may have given a name. Returns as native_describe(). */
-static int raw_describe(struct worker *worker, uint64_t frame, struct record_frame *record,
-			struct named_frames *names)
+/* Names a frame in code that was generated, by what its process has written for profilers, or keeps
+ * for debuggers. Returns as native_describe(). */
+static int generated_describe(struct worker *worker, uint64_t frame, struct named_frames *names)
 {
-	const uint64_t address = frame & BH_ADDRESS_MASK;
 	struct jit_name name = {0};
-	const bool vsyscall = address >> 12 == (BH_VSYSCALL_PAGE & (BH_ADDRESS_MASK >> 12));
-	const int due = vsyscall ? (int)NAMES_FINAL : jit_maps_find(worker, address, &name);
+	const int due = jit_maps_find(worker, frame & BH_ADDRESS_MASK, &name);
 
-	if (due < 0)
-		return due;
-	record->kind = FRAME_KIND_NATIVE;
 	if (name.name) {
 		names->count = 1;
 		names->kind = FRAME_KIND_NATIVE;
 		names->frames[0] = (struct named_frame){
 		    .function = name.name, .file = name.file, .line = name.line, .mangled = true};
-		return due;
 	}
+	if (due < 0 || name.name)
+		return due;
+	const int more = runtimes_name_code(worker, worker->jit_maps.process, frame, names);
+	return more < 0 || names->count || more > due ? more : due;
+}
+
+/* Describes a frame in memory that belongs to no file: the vsyscall page, or code that was
+ * generated. Returns as native_describe(). */
+static int raw_describe(struct worker *worker, uint64_t frame, struct record_frame *record,
+			struct named_frames *names)
+{
+	const uint64_t address = frame & BH_ADDRESS_MASK;
+	const bool vsyscall = address >> 12 == (BH_VSYSCALL_PAGE & (BH_ADDRESS_MASK >> 12));
+	const int due = vsyscall ? (int)NAMES_FINAL : generated_describe(worker, frame, names);
+
+	record->kind = FRAME_KIND_NATIVE;
+	if (due < 0 || names->count)
+		return due;
 	const int r = function_get_id(
 	    worker, 0, vsyscall, vsyscall ? "[vsyscall]" : "[anonymous code]", &record->function);
 	return r < 0 ? r : due;
@@ -325,7 +336,7 @@ __attribute__((noinline)) static uint64_t frame_definition(const struct worker *
 							   uint64_t frame)
 {
 	if (bh_frame_is_raw(frame))
-		return jit_maps_entry_id(&worker->jit_maps, frame & BH_ADDRESS_MASK);
+		return jit_maps_name_id(&worker->jit_maps, frame & BH_ADDRESS_MASK);
 	if (worker->modules.late_files && !(frame & BH_FRAME_RAW))
 		return modules_definition(&worker->modules,
 					  (uint32_t)(frame >> BH_FRAME_OFFSET_BITS));

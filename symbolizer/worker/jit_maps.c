@@ -17,6 +17,7 @@
 #include "symbolizer/worker/jit_file.h"
 #include "symbolizer/worker/hold.h"
 #include "symbolizer/worker/limits.h"
+#include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/worker.h"
 
 enum {
@@ -484,17 +485,20 @@ uint64_t jit_maps_select(struct worker *worker, const struct bh_sample *header,
 	ask_if_due(worker, map, map->used_ns);
 	worker->jit_maps.sampled = map;
 	worker->jit_maps.sampled_ns = header->time_ns;
-	return map->generation ^ replaced_code(map, header, frames);
+	worker->jit_maps.process = runtimes_process(worker, header->tgid);
+	worker->jit_maps.code_generation = runtimes_code_generation(worker->jit_maps.process);
+	return map->generation ^ replaced_code(map, header, frames) ^
+	       worker->jit_maps.code_generation;
 }
 
-uint64_t jit_maps_entry_id(const struct jit_maps *maps, uint64_t address)
+uint64_t jit_maps_name_id(const struct jit_maps *maps, uint64_t address)
 {
 	const struct jit_entry *entry =
 	    maps->sampled
 		? jit_symbols_find_at(&maps->sampled->file.symbols, address, maps->sampled_ns)
 		: NULL;
 
-	return entry ? entry->id : 0;
+	return (entry ? entry->id : 0) ^ maps->code_generation;
 }
 
 /* Returns whether the sample has to wait until the map is there, or was read. */

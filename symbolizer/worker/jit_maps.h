@@ -43,6 +43,7 @@
 
 struct worker;
 struct jit_map;
+struct managed_process;
 
 enum {
 	JIT_MAPS_BUCKETS = 256,
@@ -60,17 +61,22 @@ struct jit_maps {
 	struct clock_history clocks;
 	/* Stacks have names that they had not, or others: the kernel side is to send them again. */
 	bool changed;
-	struct jit_map *sampled; /* of the stack that is being defined; NULL: none */
-	uint64_t sampled_ns;	 /* when it was sampled */
+	/* Of the stack that is being defined: the map, NULL if there is none; the process, NULL if
+	 * it has no language runtime; what names depend on that it has for debuggers; and when it
+	 * was sampled. */
+	struct jit_map *sampled;
+	struct managed_process *process;
+	uint64_t code_generation;
+	uint64_t sampled_ns;
 };
 
 void jit_maps_init(struct jit_maps *maps);
 void jit_maps_free(struct jit_maps *maps);
 
 /* Selects the map for the frames of a stack that came with its frames, and asks for it if the stack
- * has a frame that it could name. Returns what the names depend on: the generation of the map, and
- * the code that was replaced since the sample; 0 if there is no map, or the stack has no such
- * frame. */
+ * has a frame that it could name. Returns what the names depend on: the generation of the map, the
+ * code that was replaced since the sample, and what the process has for debuggers
+ * (runtimes_code_generation()); 0 if there is nothing, or the stack has no such frame. */
 uint64_t jit_maps_select(struct worker *worker, const struct bh_sample *header,
 			 const uint64_t *frames);
 
@@ -85,8 +91,9 @@ struct jit_name {
  * without a name; or -EAGAIN: the sample should wait. */
 int jit_maps_find(struct worker *worker, uint64_t address, struct jit_name *name);
 
-/* Returns the id of the entry of an address in the map that was selected, or 0. */
-uint64_t jit_maps_entry_id(const struct jit_maps *maps, uint64_t address);
+/* Returns what the name of an address depends on: the id of its entry in the map that was selected,
+ * and what the process has for debuggers. 0: nothing. */
+uint64_t jit_maps_name_id(const struct jit_maps *maps, uint64_t address);
 
 /* Handles the opener's answer. May take its descriptor, which is then -1 in the message. */
 void jit_maps_on_answer(struct worker *worker, struct message *message);

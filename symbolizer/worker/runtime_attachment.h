@@ -90,12 +90,14 @@ void runtime_attachment_free(struct runtime_attachment *attachment, struct runti
  * possible; the caller then publishes the ranges of the process. */
 bool runtime_attachment_expect(struct runtime_attachment *attachment);
 
-/* Returns whether the ranges of the attachment are published, or to be published. */
+/* Returns whether the ranges of the attachment are published, or to be published. A runtime that
+ * has only names has none. */
 static inline bool runtime_attachment_has_ranges(const struct runtime_attachment *attachment)
 {
-	return attachment->state == RUNTIME_ATTACHMENT_EXPECTED ||
-	       attachment->state == RUNTIME_ATTACHMENT_PUBLISHED ||
-	       attachment->state == RUNTIME_ATTACHMENT_LOST;
+	return !attachment->image->ops->only_names &&
+	       (attachment->state == RUNTIME_ATTACHMENT_EXPECTED ||
+		attachment->state == RUNTIME_ATTACHMENT_PUBLISHED ||
+		attachment->state == RUNTIME_ATTACHMENT_LOST);
 }
 
 /* Returns how long the next attempt may take. */

@@ -6,15 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct runtime_ops *const all_runtimes[BH_RUNTIME_COUNT] = {
-#define RUNTIME(id, name, frame_type, title) [BH_RUNTIME_##id] = &runtime_##name,
+#include "common/runtimes.h"
+
+static const struct runtime_ops *const all_runtimes[RUNTIME_ID_COUNT] = {
+#define RUNTIME(id, name, frame_type, title) [RUNTIME_ID_##id] = &runtime_##name,
+#define RUNTIME_WITHOUT_WALKER(id, name, title) [RUNTIME_ID_##id] = &runtime_##name,
 #include "common/runtimes.def"
 #undef RUNTIME
 };
 
 bool runtime_images_are_labels(unsigned int runtime)
 {
-	return runtime > 0 && runtime < BH_RUNTIME_COUNT && all_runtimes[runtime]->is_labels;
+	return runtime > 0 && runtime < RUNTIME_ID_COUNT && all_runtimes[runtime]->is_labels;
 }
 
 struct runtime_image *runtime_images_find(struct runtime_image *first, uint32_t module)
@@ -66,7 +69,7 @@ static int image_new(const struct runtime_file *file, int runtime, void *recogni
 static int recognise(const struct runtime_file *file, uint32_t wanted, unsigned int *runtime,
 		     struct runtime_refusal *refusal, struct runtime_image **made)
 {
-	for (int i = 1; i < BH_RUNTIME_COUNT; i++) {
+	for (int i = 1; i < RUNTIME_ID_COUNT; i++) {
 		void *recognised = NULL;
 
 		if (!(wanted >> i & 1))

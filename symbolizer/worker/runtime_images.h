@@ -14,7 +14,7 @@ struct runtime_image {
 	struct runtime_image *next;
 	unsigned int users; /* references: of the module, and of attached processes */
 	uint32_t module;    /* 0: the module was removed */
-	int runtime;	    /* enum bh_runtime */
+	int runtime;	    /* enum runtime_id */
 	const struct runtime_ops *ops;
 	void *recognised;
 	struct elf_segment segments[ELF_IMAGE_SEGMENTS_MAX];
@@ -26,7 +26,7 @@ struct runtime_image {
 	struct runtime_layout layout;
 };
 
-/* Returns whether frames of a runtime (enum bh_runtime, or any other number) stand for labels. */
+/* Returns whether frames of a runtime (enum runtime_id, or any other number) stand for labels. */
 bool runtime_images_are_labels(unsigned int runtime);
 
 /* Returns the image of a module, or NULL. A module that was removed is not found. */

@@ -27,7 +27,7 @@ void runtime_stats_refuse(struct runtime_stats *stats, unsigned int runtime, con
 
 void runtime_stats_frame(struct runtime_stats *stats, unsigned int runtime, bool named)
 {
-	if (runtime == BH_RUNTIME_NONE || runtime >= BH_RUNTIME_COUNT)
+	if (runtime == RUNTIME_ID_NONE || runtime >= RUNTIME_ID_COUNT)
 		return;
 	stats->by_runtime[runtime].named += named;
 	stats->by_runtime[runtime].unnamed += !named;

@@ -10,7 +10,7 @@
 #include "ipc/messages.h"
 
 struct runtime_stats {
-	struct msg_runtime by_runtime[BH_RUNTIME_COUNT]; /* all but `attached` */
+	struct msg_runtime by_runtime[RUNTIME_ID_COUNT]; /* all but `attached` */
 	unsigned int lines;				 /* logged so far */
 	bool no_room_logged;
 	uint64_t no_time_logged_ns; /* 0: never */

@@ -20,7 +20,7 @@
 #include "symbolizer/worker/runtime_images.h"
 #include "symbolizer/worker/runtime_slots.h"
 #include "symbolizer/worker/runtime_stats.h"
-#include "symbolizer/worker/unnamed_frame.h"
+#include "symbolizer/worker/runtimes_private.h"
 #include "symbolizer/worker/worker.h"
 
 enum {
@@ -46,17 +46,7 @@ enum {
 	RING_PART = 8,
 };
 
-struct runtimes {
-	struct managed_processes processes;
-	uint32_t requested; /* set of enum bh_runtime: whose programs the loader was asked for */
-	unsigned int watches_asked, watches_answered;
-	struct memory_copies copies;
-	uint64_t clock;		/* counts uses of attachments */
-	struct time_share time; /* for reading the memory of all processes */
-	uint32_t tick_from; /* pid of the process with which the next tick goes on; 0: the first */
-};
-
-void runtimes_stats(const struct worker *worker, struct msg_runtime stats[BH_RUNTIME_COUNT])
+void runtimes_stats(const struct worker *worker, struct msg_runtime stats[RUNTIME_ID_COUNT])
 {
 	const struct runtimes *runtimes = worker->runtimes;
 
@@ -109,7 +99,7 @@ void runtimes_on_recognised(struct worker *worker, uint32_t module, const struct
 	runtime_images_add(&runtimes->processes.images, module, found->image);
 	runtimes->watches_asked += peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH,
 					     &watch, sizeof(watch), NULL, 0) == 0;
-	if (!(runtimes->requested >> found->runtime & 1))
+	if (!found->image->ops->only_names && !(runtimes->requested >> found->runtime & 1))
 		runtimes_request_program(worker, found->runtime);
 }
 
@@ -291,17 +281,15 @@ static void process_refuse(struct runtimes *runtimes, const struct managed_proce
 				     (unsigned int)process->attachments[i]->image->runtime, NULL);
 }
 
-static struct work_subject process_subject(const struct managed_process *process)
+struct work_subject runtimes_subject(const struct managed_process *process)
 {
 	return (struct work_subject){.tgid = process->tgid, .tenant = process->tenant->tenant};
 }
 
 /* --- the time for reading memory --- */
 
-/* Returns whether the memory of a process may be read now, for at least `needed_ns`. This function
- * and process_spend() say what has a part of the time: each process, and each tenant. */
-static bool process_may_begin(struct worker *worker, struct managed_process *process,
-			      uint64_t needed_ns, uint64_t now)
+bool runtimes_may_begin(struct worker *worker, struct managed_process *process, uint64_t needed_ns,
+			uint64_t now)
 {
 	struct runtimes *runtimes = worker->runtimes;
 
@@ -317,8 +305,8 @@ static bool process_may_begin(struct worker *worker, struct managed_process *pro
 
 /* While samples wait, all the time counts that has passed; otherwise only that of the work itself,
  * so that nobody lacks names because the machine is loaded. */
-static void process_spend(struct worker *worker, struct managed_process *process,
-			  const struct work_time *begin)
+void runtimes_spend(struct worker *worker, struct managed_process *process,
+		    const struct work_time *begin)
 {
 	uint64_t passed_ns, own_ns;
 
@@ -338,19 +326,22 @@ static enum runtime_attachment_result process_try(struct worker *worker,
 {
 	struct runtimes *runtimes = worker->runtimes;
 
-	if (!process_may_begin(worker, process, runtime_attachment_needed_ns(a),
-			       clock_monotonic_ns())) {
+	if (!runtimes_may_begin(worker, process, runtime_attachment_needed_ns(a),
+				clock_monotonic_ns())) {
 		a->due_ns = now + NO_TIME_PAUSE_MS * NS_PER_MS;
 		return RUNTIME_ATTACHMENT_UNCHANGED;
 	}
-	const struct work_subject subject = process_subject(process);
+	const struct work_subject subject = runtimes_subject(process);
+	const uint64_t changed = a->process.names_changed;
 	const struct work_time begin = work_time_begin();
 	work_begin(worker->role.work_page, &subject);
 	const enum runtime_attachment_result result = runtime_attachment_try(
 	    a, &worker->memory_work, &runtimes->processes.stats, process->since_ns, now);
 
 	work_end(worker->role.work_page);
-	process_spend(worker, process, &begin);
+	worker->jit_maps.changed |= a->process.names_changed != changed;
+	managed_processes_count_cache(&runtimes->processes, a);
+	runtimes_spend(worker, process, &begin);
 	return result;
 }
 
@@ -358,7 +349,7 @@ static enum runtime_attachment_result process_try(struct worker *worker,
 static uint64_t process_tick(struct worker *worker, struct managed_process *process, uint64_t now)
 {
 	struct runtimes *runtimes = worker->runtimes;
-	const struct work_subject subject = process_subject(process);
+	const struct work_subject subject = runtimes_subject(process);
 	uint64_t next = UINT64_MAX;
 	bool changed = false, memory_gone = false;
 
@@ -492,17 +483,6 @@ bool runtimes_on_memory(struct worker *worker, struct message *message)
 	return named_too_early;
 }
 
-static struct runtime_attachment *process_attachment(struct managed_process *process,
-						     unsigned int runtime)
-{
-	for (unsigned int i = 0; process && i < process->count; i++) {
-		if (process->attachments[i]->image->runtime == (int)runtime &&
-		    runtime_attachment_has_ranges(process->attachments[i]))
-			return process->attachments[i];
-	}
-	return NULL;
-}
-
 void runtimes_on_sample(struct worker *worker, const struct bh_sample *header)
 {
 	struct runtimes *runtimes = worker->runtimes;
@@ -516,54 +496,4 @@ void runtimes_on_copy(struct worker *worker, const void *record, size_t length)
 {
 	if (worker->runtimes)
 		memory_copies_add(&worker->runtimes->copies, record, length);
-}
-
-/* Returns 0; an error of runtime_attachment_symbolize(); -EBUSY if there is no time; or -ECANCELED
- * if the process is left alone. */
-static int process_symbolize(struct worker *worker, struct managed_process *process,
-			     struct runtime_attachment *a, const uint64_t *words,
-			     struct named_frames *frames)
-{
-	struct runtimes *runtimes = worker->runtimes;
-	const struct work_subject subject = process_subject(process);
-
-	if (work_is_quarantined(worker->role.work_page, &subject))
-		return -ECANCELED;
-	if (!process_may_begin(worker, process, 0, clock_monotonic_ns()))
-		return -EBUSY;
-	const struct work_time begin = work_time_begin();
-	work_begin(worker->role.work_page, &subject);
-	int r = runtime_attachment_symbolize(a, &worker->memory_work, process->readable,
-					     &runtimes->copies, words, frames);
-	work_end(worker->role.work_page);
-	a->used = ++runtimes->clock;
-	managed_processes_count_cache(&runtimes->processes, a);
-	process_spend(worker, process, &begin);
-	return r;
-}
-
-enum names_due runtimes_symbolize(struct worker *worker, struct managed_process *process,
-				  const uint64_t *words, struct named_frames *frames)
-{
-	const unsigned int runtime = bh_frame_runtime(words[0]);
-	struct runtime_attachment *a = process_attachment(process, runtime);
-	int r = -ESRCH;
-
-	frames->count = 0;
-	frames->label_count = 0;
-	frames->used = 0;
-	if (a)
-		r = process_symbolize(worker, process, a, words, frames);
-	if (process && r == -ESRCH)
-		process->named_too_early = !process->was_readable;
-	if (r < 0)
-		unnamed_frame_set(frames, runtime, r);
-	if (worker->runtimes && frames->count)
-		runtime_stats_frame(&worker->runtimes->processes.stats, runtime, r == 0);
-	if (r == 0)
-		return NAMES_FINAL;
-	if (r == -EBUSY)
-		return NAMES_SOON;
-	/* The same code may be made again at the same address, as by each request of a server. */
-	return r == -ECANCELED || r == -ESTALE || r == -EFAULT ? NAMES_LATER : NAMES_FINAL;
 }

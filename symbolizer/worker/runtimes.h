@@ -79,9 +79,9 @@ void runtimes_on_process_gone(struct worker *worker, uint32_t tgid);
  * tick. */
 void runtimes_tick(struct worker *worker);
 
-/* Fills in the statistics, which are indexed by enum bh_runtime. They are untouched before
+/* Fills in the statistics, which are indexed by enum runtime_id. They are untouched before
  * runtimes_init(). */
-void runtimes_stats(const struct worker *worker, struct msg_runtime stats[BH_RUNTIME_COUNT]);
+void runtimes_stats(const struct worker *worker, struct msg_runtime stats[RUNTIME_ID_COUNT]);
 
 /* Returns NULL if the process has no runtime. */
 struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid);
@@ -104,5 +104,15 @@ void runtimes_on_copy(struct worker *worker, const void *record, size_t length);
  * memory of this process now, or the process is left alone. */
 enum names_due runtimes_symbolize(struct worker *worker, struct managed_process *process,
 				  const uint64_t *words, struct named_frames *frames);
+
+/* Returns a number that changes when addresses in generated code of the process may get other names
+ * than before from runtimes that have only names (struct runtime_ops). No two processes have the
+ * same. 0: it has no such runtime; also for NULL. */
+uint64_t runtimes_code_generation(const struct managed_process *process);
+
+/* Names a frame in generated code by such runtimes. Returns an enum names_due, with names or
+ * without (count 0); or -EAGAIN: the sample should wait. */
+int runtimes_name_code(struct worker *worker, struct managed_process *process, uint64_t frame,
+		       struct named_frames *frames);
 
 #endif

@@ -35,7 +35,7 @@ void unnamed_frame_set(struct named_frames *frames, unsigned int runtime, int er
 	frames->frames[0] = (struct named_frame){
 	    .function = named_frames_format(
 		frames, "[%s: %s]",
-		runtime > 0 && runtime < BH_RUNTIME_COUNT ? runtime_titles[runtime] : "unknown",
+		runtime > 0 && runtime < RUNTIME_ID_COUNT ? runtime_titles[runtime] : "unknown",
 		error_reason(error)),
 	    .file = ""};
 }

@@ -281,8 +281,8 @@ Test(jit_maps, have_another_generation_when_code_is_replaced)
 	write_map("1000 10 f\n1010 10 g\n");
 	open_map();
 	const uint64_t generation = select_map();
-	const uint64_t f = jit_maps_entry_id(&worker.jit_maps, 0x1000),
-		       g = jit_maps_entry_id(&worker.jit_maps, 0x1010);
+	const uint64_t f = jit_maps_name_id(&worker.jit_maps, 0x1000),
+		       g = jit_maps_name_id(&worker.jit_maps, 0x1010);
 	cr_expect_neq(f, g);
 	write_map("2000 10 h\n");
 	later(2000);
@@ -293,8 +293,8 @@ Test(jit_maps, have_another_generation_when_code_is_replaced)
 	cr_expect_neq(select_map(), generation);
 	cr_expect(worker.jit_maps.changed);
 	cr_expect_str_eq(find(0x1000), "other");
-	cr_expect_neq(jit_maps_entry_id(&worker.jit_maps, 0x1000), f);
-	cr_expect_eq(jit_maps_entry_id(&worker.jit_maps, 0x1010), g);
+	cr_expect_neq(jit_maps_name_id(&worker.jit_maps, 0x1000), f);
+	cr_expect_eq(jit_maps_name_id(&worker.jit_maps, 0x1010), g);
 }
 
 Test(jit_maps, that_are_truncated_are_read_again)
@@ -498,12 +498,12 @@ Test(jit_maps, name_code_by_the_time_of_the_sample)
 	write_dump(loads, 2);
 	sample_ns = 150;
 	const uint64_t before = select_map();
-	const uint64_t f = jit_maps_entry_id(&worker.jit_maps, 0x1000);
+	const uint64_t f = jit_maps_name_id(&worker.jit_maps, 0x1000);
 	cr_expect_str_eq(find(0x1000), "f");
 	sample_ns = 200;
 	const uint64_t after = select_map();
 	cr_expect_str_eq(find(0x1000), "g");
-	cr_expect_neq(jit_maps_entry_id(&worker.jit_maps, 0x1000), f);
+	cr_expect_neq(jit_maps_name_id(&worker.jit_maps, 0x1000), f);
 	cr_expect_neq((uint32_t)before, (uint32_t)after, "the key of a stack has 32 bits of it");
 	sample_ns = 300;
 	cr_expect_eq(select_map(), after);

@@ -87,7 +87,7 @@ Test(runtimes, strict_memory_is_read_while_the_program_stays_the_same)
 {
 	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
 	struct msg_process said = {.tgid = (uint32_t)getpid(), .exec_generation = 1};
-	struct msg_runtime stats[BH_RUNTIME_COUNT] = {0};
+	struct msg_runtime stats[RUNTIME_ID_COUNT] = {0};
 	static struct named_frames frames;
 
 	worker.role.strict_memory = true;
@@ -263,7 +263,7 @@ Test(runtimes, a_process_that_takes_long_to_name_leaves_time_for_others)
 {
 	static struct named_frames frames;
 	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
-	struct msg_runtime stats[BH_RUNTIME_COUNT] = {0};
+	struct msg_runtime stats[RUNTIME_ID_COUNT] = {0};
 	struct managed_process *process, *other;
 	unsigned int named = 0;
 
@@ -408,7 +408,7 @@ Test(runtimes, memory_is_requested_again_if_the_answer_found_no_room)
 
 static uint64_t refused(void)
 {
-	struct msg_runtime stats[BH_RUNTIME_COUNT] = {0};
+	struct msg_runtime stats[RUNTIME_ID_COUNT] = {0};
 
 	runtimes_stats(&worker, stats);
 	return stats[BH_RUNTIME_CPYTHON].refused;

@@ -16,6 +16,7 @@
 enum {
 	PYTHON = 1 << RUNTIME_ID_CPYTHON,
 	JAVA = 1 << RUNTIME_ID_HOTSPOT,
+	JIT_DEBUG = 1 << RUNTIME_ID_JIT_DEBUG,
 	GO_LABELS = 1 << RUNTIME_ID_GO_LABELS
 };
 
@@ -97,6 +98,15 @@ Test(runtime_check, a_static_program_is_recognised_by_its_symbol_table)
 	cr_expect(is_runtime(FIXTURE_STATIC, PYTHON));
 	cr_expect_not(is_runtime(FIXTURE_STATIC, JAVA));
 	cr_expect_not(is_runtime(FIXTURE_STRIPPED, RUNTIME_SET_ALL));
+}
+
+/* The symbols of this runtime need not be exported, and those of the others do. */
+Test(runtime_check, symbols_that_are_not_exported)
+{
+	cr_expect(is_runtime(FIXTURE_JIT, RUNTIME_SET_ALL));
+	cr_expect(is_runtime(FIXTURE_JIT, JIT_DEBUG));
+	cr_expect_not(is_runtime(FIXTURE_JIT, RUNTIME_SET_ALL & ~(uint32_t)JIT_DEBUG));
+	cr_expect_not(is_runtime(FIXTURE_JIT_STRIPPED, RUNTIME_SET_ALL));
 }
 
 /* --- programs of Go, which need no symbols --- */
