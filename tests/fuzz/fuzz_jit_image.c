@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the ELF images of generated code. The input is one, which is once at the addresses of its
- * headers and once mapped with its code. In addition to memory errors, it checks that names end, and
- * that an image is the same as itself. */
+ * headers and once mapped with its code. In addition to memory errors, it checks that names end,
+ * and that an image is the same as itself. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
