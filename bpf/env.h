@@ -97,6 +97,8 @@ struct cpu_state {
 	struct pt_regs regs;	 /* user registers; the stack of 512 bytes has no room for them */
 	__u32 unannounced_bytes; /* written to the ring since the worker was last woken */
 	__u32 copies_owed;	 /* to the stacks of this process (sample/new_code.h); 0: to none */
+	__u64 generated_ns;	 /* when the worker was last woken for generated code */
+	__u64 generated_waits;	 /* it is to be woken for some (sample/submit.h) */
 	__u64 thread_pointer;	 /* FS base of the thread: its thread-local storage; for walkers */
 };
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cleanup.h"
 #include "common/cursor.h"
 #include "parse/elf_symbols.h"
 
@@ -30,8 +31,20 @@ static void code_add(struct jit_image_code *code, uint64_t start, uint64_t size)
 		code->end = start + size;
 }
 
-/* Makes the executable sections the segments of the image. One that has none keeps the segments
- * that it has. */
+/* Sets the address of a section that is where the image is. */
+static void set_address(struct elf_section *section, uint64_t base)
+{
+	if (base && section->flags & SHF_ALLOC && !section->vaddr && section->type != SHT_NOBITS)
+		section->vaddr = base + section->offset;
+}
+
+static void set_addresses(struct elf_image *elf, uint64_t base)
+{
+	for (unsigned int i = 0; i < elf->section_count; i++)
+		set_address(&elf->sections[i], base);
+}
+
+/* Makes the executable sections the segments of the image. */
 static void take_segments(struct elf_image *elf)
 {
 	unsigned int count = 0;
@@ -44,37 +57,19 @@ static void take_segments(struct elf_image *elf)
 								      .memory_size = section->size,
 								      .executable = true};
 	}
-	if (count)
-		elf->segment_count = count;
+	elf->segment_count = count;
 }
 
-/* Sets the addresses of the sections that are where the image is. */
-static void set_addresses(struct elf_image *elf, uint64_t base)
-{
-	for (unsigned int i = 0; base && i < elf->section_count; i++) {
-		struct elf_section *section = &elf->sections[i];
-
-		if (section->flags & SHF_ALLOC && !section->vaddr && section->type != SHT_NOBITS)
-			section->vaddr = base + section->offset;
-	}
-}
-
-/* Reads the headers of an image, and where its code is. */
-static int read_headers(struct elf_image *elf, const struct elf_source *source, uint64_t base,
-			struct jit_image_code *code)
+/* Reads the headers of an image that describes code. */
+static int read_headers(struct elf_image *elf, const struct elf_source *source, uint64_t base)
 {
 	const int r = elf_image_init_sections(elf, source);
 
 	if (r < 0)
 		return r;
 	set_addresses(elf, base);
-	*code = (struct jit_image_code){.start = UINT64_MAX};
 	take_segments(elf);
-	for (unsigned int i = 0; i < elf->segment_count; i++) {
-		if (elf->segments[i].executable)
-			code_add(code, elf->segments[i].vaddr, elf->segments[i].memory_size);
-	}
-	if (code->end > code->start)
+	if (elf->segment_count)
 		return 0;
 	elf_image_fini(elf);
 	return -ENOENT;
@@ -92,14 +87,49 @@ uint64_t jit_image_size(const uint8_t header[static JIT_IMAGE_HEADER_BYTES])
 	return elf.e_shoff + (uint64_t)elf.e_shnum * sizeof(Elf64_Shdr);
 }
 
+/* Adds a section, whose header is at an offset of the image. */
+static void code_add_header(struct jit_image_code *code, const Elf64_Shdr *header, uint64_t at,
+			    uint64_t base)
+{
+	struct elf_section section = {.type = header->sh_type,
+				      .flags = header->sh_flags,
+				      .vaddr = header->sh_addr,
+				      .offset = header->sh_offset,
+				      .size = header->sh_size};
+
+	set_address(&section, base);
+	if (!section_has_code(&section))
+		return;
+	code_add(code, section.vaddr, section.size);
+	if (base || code->address_at)
+		return;
+	code->address_at = at + offsetof(Elf64_Shdr, sh_addr);
+	code->address = section.vaddr;
+}
+
+/* Only the two headers are read, since a process may have thousands of images of which nothing is
+ * sampled. */
 int jit_image_find_code(const struct elf_source *source, uint64_t base, struct jit_image_code *code)
 {
-	struct elf_image elf;
-	const int r = read_headers(&elf, source, base, code);
+	Elf64_Ehdr elf;
+	int r = source->size < sizeof(elf) ? -ENOEXEC
+					   : source->read(source->context, 0, &elf, sizeof(elf));
 
-	if (r == 0)
-		elf_image_fini(&elf);
-	return r;
+	*code = (struct jit_image_code){.start = UINT64_MAX};
+	if (r < 0)
+		return r;
+	const size_t length = elf.e_shnum * sizeof(Elf64_Shdr);
+	if (memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_shentsize != sizeof(Elf64_Shdr) ||
+	    elf.e_shnum > ELF_IMAGE_SECTIONS_MAX || length > source->size ||
+	    elf.e_shoff > source->size - length)
+		return -ENOEXEC;
+	_cleanup_free_ Elf64_Shdr *headers = malloc(length ? length : 1);
+	if (!headers)
+		return -ENOMEM;
+	r = source->read(source->context, elf.e_shoff, headers, length);
+	for (unsigned int i = 0; r == 0 && i < elf.e_shnum; i++)
+		code_add_header(code, &headers[i], elf.e_shoff + i * sizeof(headers[0]), base);
+	return r < 0 ? r : code->end > code->start ? 0 : -ENOENT;
 }
 
 /* --- the copy --- */
@@ -341,10 +371,8 @@ static void relocate(struct jit_image *image)
 int jit_image_init(struct jit_image *image, const struct elf_source *source, uint64_t base,
 		   size_t cap)
 {
-	struct jit_image_code code;
-
 	*image = (struct jit_image){.base = base};
-	int r = read_headers(&image->elf, source, base, &code);
+	int r = read_headers(&image->elf, source, base);
 	if (r < 0)
 		return r;
 	r = copy_tables(image, cap);

@@ -47,11 +47,14 @@ struct jit_image {
 /* Addresses of code, [start, end). */
 struct jit_image_code {
 	uint64_t start, end;
+	/* Where the image has an address of it, 8 bytes, so that somebody who knows the image can
+	 * tell by a single read whether it still describes this code. 0: nowhere. */
+	uint64_t address_at, address;
 };
 
-/* Finds where the code is that an image describes, gaps included, with a few small reads. `base` is
- * where the image is if its code is a part of it, and otherwise 0. Returns 0; -ENOENT: there is
- * none; or an error of elf_image_init(). */
+/* Finds where the code is that an image describes, gaps included, with two reads. `base` is where
+ * the image is if its code is a part of it, and otherwise 0. Returns 0; -ENOENT: there is none;
+ * -ENOEXEC: it is no such image; -ENOMEM; or an error of the source. */
 int jit_image_find_code(const struct elf_source *source, uint64_t base,
 			struct jit_image_code *code);
 

@@ -138,6 +138,7 @@ struct unwind_state {
 	 * depends on an earlier one, so that the processor computes several at once. */
 	uint64_t stack_sum, stack_key;
 	uint64_t rule_position; /* in the rule cache, of the rule of the previous frame */
+	uint64_t generated;	/* a frame is in memory without a file */
 	struct bh_mapping last; /* mapping of the previous frame */
 	/* For a hash of a page: the index of its mapping in the list. Modules that call each other
 	 * are found without a search. A hint may be wrong, so the mapping is checked. */
@@ -157,6 +158,7 @@ static __always_inline void unwind_clear_frames(struct unwind_state *s)
 {
 	s->frame_count = 0;
 	s->stack_sum = 0;
+	s->generated = 0;
 }
 
 /* Prepares for a walk. The caller has set the registers and the mappings. */

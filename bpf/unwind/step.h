@@ -91,8 +91,10 @@ static __always_inline int unwind_native_frame(struct unwind_state *s, UNWIND_EN
 	uint64_t key = s->last.module_id ? frame : BH_FRAME_RAW;
 	uint64_t position = rule_cache_position(cache, s->rule_position, key, 0);
 
-	if (push)
+	if (push) {
 		push_native(s, s->last.module_id ? frame : bh_frame_raw(pc));
+		s->generated |= !s->last.module_id;
+	}
 	if (cache->entries[position].key != key) {
 		end = rule_cache_fill(s, env, cache, pc - s->last.bias, key, &position);
 		if (end != UNWIND_CONTINUE)

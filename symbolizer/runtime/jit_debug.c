@@ -66,7 +66,7 @@ struct jit_debug_state {
 	uint64_t clock;	   /* counts uses of images */
 	uint64_t asked_ns; /* when a name was asked for last; 0: never */
 	uint64_t read_ns;  /* when the list was read last; 0: never */
-	bool missed;	   /* an address was in no image */
+	bool missed;	   /* an address was in no image, or in none that could be read */
 };
 
 /* --- the file --- */
@@ -369,7 +369,7 @@ static int jit_debug_symbolize(struct runtime_process *process, const uint64_t *
 		if (r == -ENOENT && error == -EDQUOT)
 			r = -EBUSY;
 	}
-	state->missed |= r == -ENOENT;
+	state->missed |= r == -ENOENT || r == -EBUSY;
 	count_cache(process);
 	return r;
 }

@@ -102,13 +102,30 @@ struct reading {
 	int added; /* entries that the last list did not have */
 };
 
+/* Returns whether an entry of the last list still describes the same code: entry and image may have
+ * been freed, and allocated again for other code. */
+static bool is_same_code(struct memory *memory, const struct jit_debug_entry *entry, int *error)
+{
+	uint64_t address = entry->code.address;
+
+	if (entry->code.address_at)
+		*error = memory_read_u64(memory, entry->image + entry->code.address_at, &address);
+	if (*error == -EFAULT)
+		*error = 0;
+	return address == entry->code.address;
+}
+
 /* Adds an entry. Takes over what the last list has of it. Returns 0, or an error after which
  * nothing more can be read. */
 static int add(struct reading *r, struct jit_debug_entry entry)
 {
 	struct jit_debug_entry *known = find_last(&r->last, &r->last_at, &entry);
-	int error = known ? 0 : find_code(r->memory, &entry);
+	int error = 0;
 
+	if (known && !is_same_code(r->memory, known, &error))
+		known = NULL;
+	if (!known && !error)
+		error = find_code(r->memory, &entry);
 	if (!error)
 		error = ARRAY_RESERVE(r->list->entries, r->list->capacity, r->list->count + 1, 8,
 				      JIT_DEBUG_ENTRIES_MAX);

@@ -11,8 +11,9 @@
  *
  * How this works. The process may add and remove entries at any time. So the list is read again
  * once per second, and when an address is in no image. Of an image that is new, the headers are
- * read, which say where its code is. Of one that was in the list before, nothing is read. JIT
- * compilers add entries at the front, so those come first whose code is newest.
+ * read, which say where its code is. Of one that was in the list before, only the address of its
+ * code is read again. JIT compilers add entries at the front, so those come first whose code is
+ * newest.
  *
  * An entry may be forged or change while it is read. A list that is circular, or leads to where no
  * memory is, ends there.

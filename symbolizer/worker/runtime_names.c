@@ -128,6 +128,11 @@ int runtimes_name_code(struct worker *worker, struct managed_process *process, u
 			return NAMES_FINAL;
 		}
 		frames->count = 0;
+		/* What is known of its code is not complete: attaching may read more. */
+		if (r == -EBUSY) {
+			a->due_ns = clock_monotonic_ns();
+			loop_tick_within(&worker->role.loop, 1);
+		}
 		due = r == -EBUSY ? NAMES_SOON : due == NAMES_SOON ? due : NAMES_LATER;
 	}
 	return due;

@@ -332,14 +332,16 @@ static enum runtime_attachment_result process_try(struct worker *worker,
 		return RUNTIME_ATTACHMENT_UNCHANGED;
 	}
 	const struct work_subject subject = runtimes_subject(process);
-	const uint64_t changed = a->process.names_changed;
+	/* Frames in its code may have been described before there were names. */
+	const uint64_t generation = runtimes_code_generation(process);
 	const struct work_time begin = work_time_begin();
 	work_begin(worker->role.work_page, &subject);
 	const enum runtime_attachment_result result = runtime_attachment_try(
 	    a, &worker->memory_work, &runtimes->processes.stats, process->since_ns, now);
 
 	work_end(worker->role.work_page);
-	worker->jit_maps.changed |= a->process.names_changed != changed;
+	worker->jit_maps.changed |=
+	    runtimes_code_generation(process) != generation && worker->jit_maps.count > 0;
 	managed_processes_count_cache(&runtimes->processes, a);
 	runtimes_spend(worker, process, &begin);
 	return result;

@@ -52,6 +52,10 @@ class JitDebug(lib.Case):
     def test_code_that_is_a_part_of_its_image(self):
         self.check(3)
 
+    def test_code_that_is_freed_soon(self):
+        """The worker is woken for it, so nearly all samples have names: more than 95 % (say_chains())."""
+        self.check(6, seconds=4, least_share=0.97)
+
     def test_a_list_that_leads_to_forged_images_and_in_a_circle(self):
         self.check(4)
 

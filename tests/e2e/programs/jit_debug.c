@@ -8,6 +8,7 @@
  * MODE 3: the code is mapped as a part of its image, which is in no list.
  * MODE 4: hostile: the list leads to forged images and then in a circle.
  * MODE 5: hostile: a thread changes list and image at full speed.
+ * MODE 6: code and image are freed after 300 ms, and others are made elsewhere.
  */
 #include <pthread.h>
 #include <sys/mman.h>
@@ -36,13 +37,13 @@ static void on_signal(int signal)
 	stop = 1;
 }
 
-/* Makes the loop of the innermost function end after a second. */
-static void start_timer(void)
+/* Makes the loop of the innermost function end after this time. */
+static void start_timer(unsigned int ms)
 {
 	if (fork())
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	sleep(1);
+	usleep(ms * 1000);
 	kill(getppid(), SIGUSR1);
 	_exit(0);
 }
@@ -122,6 +123,29 @@ static void *change_all(void *image)
 	return NULL;
 }
 
+/* Code and image exist for a moment. */
+static void run_briefly(uint64_t offset)
+{
+	char *last = NULL;
+
+	signal(SIGCHLD, SIG_IGN);
+	for (;;) {
+		char *code = new_code(), *image = jit_copy(jit_object, jit_object_end, code);
+
+		load(code, jit_object);
+		add(&entries[0], image, (size_t)(jit_object_end - jit_object));
+		start_timer(300);
+		enters(code, offset);
+		__jit_debug_descriptor.first_entry = NULL;
+		free(image);
+		/* The next code is elsewhere, since this memory is still in use. */
+		if (last)
+			munmap(last, CODE_BYTES);
+		last = code;
+		mprotect(code, CODE_BYTES, PROT_NONE);
+	}
+}
+
 static void say_chains(long mode)
 {
 	if (mode == 1)
@@ -130,7 +154,8 @@ static void say_chains(long mode)
 		chain_say("{'chains': [[" NAMED ", " CALLERS "], [" UNNAMED ", " CALLERS "], [" NEXT ", " CALLERS "]], "
 			  "'need': {'^inner$': 0.02, '^next_inner$': 0.2}}");
 	else
-		chain_say("{'chains': [[" NAMED ", " CALLERS "], [" UNNAMED ", " CALLERS "]], 'need': {'^spin$': 0.8}}");
+		chain_say("{'chains': [[" NAMED ", " CALLERS "], [" UNNAMED ", " CALLERS "]], 'need': {'^spin$': %s}}",
+			  mode == 6 ? "0.95" : "0.8");
 }
 
 int main(int argc, char **argv)
@@ -145,7 +170,7 @@ int main(int argc, char **argv)
 	load(code, jit_object);
 	if (mode == 3)
 		code = (char *)(uintptr_t)map_object();
-	else if (mode != 1)
+	else if (mode != 1 && mode != 6)
 		add(&entries[0], image, size);
 	for (int i = 1; mode == 0 && i <= OTHERS; i++)
 		add(&entries[i], jit_copy(jit_object, jit_object_end, new_code()), size);
@@ -154,8 +179,10 @@ int main(int argc, char **argv)
 	if (mode == 5)
 		pthread_create(&thread, NULL, change_all, image);
 	say_chains(mode);
+	if (mode == 6)
+		run_briefly(offset);
 	if (mode == 1) {
-		start_timer();
+		start_timer(1000);
 		enters(code, offset);
 		add(&entries[0], image, size);
 	} else if (mode == 2) {

@@ -195,6 +195,19 @@ Test(jit_debug, an_image_that_was_replaced_at_its_place)
 	unlist(&first);
 }
 
+/* Entry and image were freed, and allocated again for other code. */
+Test(jit_debug, the_same_entry_for_other_code)
+{
+	list_first();
+	cr_assert_eq(attach(), 0);
+	expect_name(CODE, "inner");
+	jit_text((char *)(uintptr_t)first.symfile_addr)->sh_addr = NEXT_CODE;
+	expect_name(NEXT_CODE, "inner");
+	cr_expect_eq(process.names_changed, 1);
+	cr_expect_eq(name(CODE), -ENOENT);
+	unlist(&first);
+}
+
 /* Nobody asks for names. */
 Test(jit_debug, the_list_of_an_idle_process_is_not_read)
 {
@@ -259,7 +272,7 @@ Test(jit_debug, a_long_list)
 	int r = -EDQUOT;
 	unsigned int attempts = 0;
 	for (; r == -EDQUOT && attempts < 100; attempts++) {
-		memory_allow(&memory, 4 * READS, 16 * BYTES);
+		memory_allow(&memory, 5 * READS, 16 * BYTES);
 		r = runtime_jit_debug.attach(&process);
 	}
 	cr_expect_eq(r, 0);
