@@ -99,15 +99,18 @@ struct reading {
 	struct jit_debug_list last;
 	size_t last_at; /* up to there the last list was passed */
 	struct memory *memory;
-	int added; /* entries that the last list did not have */
+	int added; /* entries with code that the last list did not have */
 };
 
 /* Returns whether an entry of the last list still describes the same code: entry and image may have
- * been freed, and allocated again for other code. */
+ * been freed, and allocated again for other code. One that described none may have been read while
+ * it was written. */
 static bool is_same_code(struct memory *memory, const struct jit_debug_entry *entry, int *error)
 {
 	uint64_t address = entry->code.address;
 
+	if (!entry->code.end)
+		return false;
 	if (entry->code.address_at)
 		*error = memory_read_u64(memory, entry->image + entry->code.address_at, &address);
 	if (*error == -EFAULT)
@@ -119,24 +122,26 @@ static bool is_same_code(struct memory *memory, const struct jit_debug_entry *en
  * nothing more can be read. */
 static int add(struct reading *r, struct jit_debug_entry entry)
 {
-	struct jit_debug_entry *known = find_last(&r->last, &r->last_at, &entry);
+	struct jit_debug_entry *last = find_last(&r->last, &r->last_at, &entry);
 	int error = 0;
+	const bool is_known = last && is_same_code(r->memory, last, &error);
 
-	if (known && !is_same_code(r->memory, known, &error))
-		known = NULL;
-	if (!known && !error)
+	if (!is_known && !error)
 		error = find_code(r->memory, &entry);
 	if (!error)
 		error = ARRAY_RESERVE(r->list->entries, r->list->capacity, r->list->count + 1, 8,
 				      JIT_DEBUG_ENTRIES_MAX);
-	if (error)
+	if (error) {
+		if (last)
+			r->last_at = (size_t)(last - r->last.entries);
 		return error;
-	if (known) {
-		entry = *known;
-		known->named = NULL;
+	}
+	if (is_known) {
+		entry = *last;
+		last->named = NULL;
 	}
 	r->list->entries[r->list->count++] = entry;
-	r->added += !known;
+	r->added += !is_known && entry.code.end;
 	return 0;
 }
 

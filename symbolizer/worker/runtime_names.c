@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "common/clock.h"
-#include "common/hash.h"
 #include "symbolizer/worker/runtime_attachment.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/runtimes_private.h"
@@ -73,25 +72,6 @@ enum names_due runtimes_symbolize(struct worker *worker, struct managed_process 
 
 /* --- generated code without a walker --- */
 
-static bool has_only_names(const struct runtime_attachment *a)
-{
-	return a->image->ops->only_names && a->state == RUNTIME_ATTACHMENT_PUBLISHED;
-}
-
-uint64_t runtimes_code_generation(const struct managed_process *process)
-{
-	uint64_t generation = 0;
-
-	for (unsigned int i = 0; process && i < process->count; i++) {
-		const struct runtime_attachment *a = process->attachments[i];
-
-		/* One is added for each, so that the first names differ from those before. */
-		if (has_only_names(a))
-			generation += 1 + a->process.names_changed;
-	}
-	return generation ? hash_combine(process->exec_generation, generation) : 0;
-}
-
 /* Has the sample wait for the memory of the process, if it can. Returns -EAGAIN then; or when its
  * frames may have names. */
 static int wait_for_memory(struct worker *worker, struct managed_process *process)
@@ -116,7 +96,7 @@ int runtimes_name_code(struct worker *worker, struct managed_process *process, u
 			continue;
 		if (!process->readable)
 			return wait_for_memory(worker, process);
-		if (!has_only_names(a))
+		if (!runtimes_give_names(a))
 			continue;
 		frames->used = 0;
 		const uint64_t changed = a->process.names_changed;

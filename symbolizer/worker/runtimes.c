@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "common/log.h"
 #include "common/map_shared.h"
 #include "common/runtimes.h"
@@ -177,6 +178,22 @@ struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid)
 uint64_t runtimes_names_generation(const struct managed_process *process)
 {
 	return process ? (uint64_t)process->exec_generation << 1 | process->was_readable : 0;
+}
+
+uint64_t runtimes_code_generation(const struct managed_process *process)
+{
+	uint64_t generation = 0;
+
+	for (unsigned int i = 0; process && i < process->count; i++) {
+		const struct runtime_attachment *a = process->attachments[i];
+
+		/* One is added for each, so that the first names differ from those before. */
+		if (runtimes_give_names(a))
+			generation += 1 + a->process.names_changed;
+	}
+	/* Without the bit it could be 0. */
+	return generation ? hash_combine(hash_combine(0, process->exec_generation), generation) | 1
+			  : 0;
 }
 
 bool runtimes_must_wait(struct worker *worker, uint32_t tgid)

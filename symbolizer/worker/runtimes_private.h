@@ -22,6 +22,13 @@ struct runtimes {
 	uint32_t tick_from; /* pid of the process with which the next tick goes on; 0: the first */
 };
 
+/* Returns whether the runtime has only names (struct runtime_ops), and is attached. */
+static inline bool runtimes_give_names(const struct runtime_attachment *attachment)
+{
+	return attachment->image->ops->only_names &&
+	       attachment->state == RUNTIME_ATTACHMENT_PUBLISHED;
+}
+
 /* runtimes.c */
 
 /* Returns who reads, for the work page. */

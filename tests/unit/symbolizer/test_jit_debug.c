@@ -208,6 +208,26 @@ Test(jit_debug, the_same_entry_for_other_code)
 	unlist(&first);
 }
 
+/* The list may be read while the process still writes the image. */
+Test(jit_debug, an_image_that_is_written_later)
+{
+	const size_t size = (size_t)(jit_object_end - jit_object);
+	char *object = calloc(1, size);
+
+	first = (struct jit_code_entry){.symfile_addr = object, .symfile_size = size};
+	__jit_debug_descriptor.first_entry = &first;
+	cr_expect_eq(attach(), 0);
+	cr_expect_eq(name(CODE), -ENOENT);
+	cr_expect_eq(attach(), 0);
+	cr_expect_eq(process.names_changed, 0);
+	memcpy(object, jit_object, size);
+	jit_text(object)->sh_addr = CODE;
+	cr_expect_eq(attach(), 0);
+	cr_expect_eq(process.names_changed, 1);
+	expect_name(CODE, "inner");
+	unlist(&first);
+}
+
 /* Nobody asks for names. */
 Test(jit_debug, the_list_of_an_idle_process_is_not_read)
 {
