@@ -11,10 +11,10 @@
  * information, if it has any; otherwise the symbol gives the name. The copies that were used last
  * are kept.
  *
- * A process may remove an image, free its code, and generate other code there. So the list is read
- * once per second while the process is sampled, and the copies are compared with the images: if one
- * is not there any more, or has changed, its names count no longer (names_changed). A frame may
- * have the name of code that was replaced a second or two ago, as with maps of generated code
+ * A process may remove an image, free its code, and generate other code there. So once per second
+ * while the process is sampled, the copies are compared with the images. If one is not there any
+ * more, or has changed, its names count no longer (names_changed). A frame may have the name of
+ * code that was replaced a second or two ago, as with maps of generated code
  * (symbolizer/worker/jit_maps.h).
  *
  * Example: lli (pid 42) runs a program with one module. Its list has one entry: 4,880 bytes at
@@ -66,6 +66,7 @@ struct jit_debug_state {
 	uint64_t clock;	   /* counts uses of images */
 	uint64_t asked_ns; /* when a name was asked for last; 0: never */
 	uint64_t read_ns;  /* when the list was read last; 0: never */
+	bool is_complete;  /* to its end */
 	bool missed;	   /* an address was in no image, or in none that could be read */
 };
 
@@ -221,14 +222,20 @@ static void compare_images(struct runtime_process *process, struct drops *drops)
 	}
 }
 
-static int read_list(struct runtime_process *process, uint64_t now)
+static int find_descriptor(const struct runtime_process *process, uint64_t *descriptor)
 {
 	const struct jit_debug_file *file = process->image;
+
+	return runtime_variable_address(&file->descriptor, process->memory, process->bias,
+					descriptor);
+}
+
+static int read_list(struct runtime_process *process, uint64_t now)
+{
 	struct jit_debug_state *state = process->state;
 	struct drops drops = {.state = state};
 	uint64_t descriptor;
-	int r = runtime_variable_address(&file->descriptor, process->memory, process->bias,
-					 &descriptor);
+	int r = find_descriptor(process, &descriptor);
 
 	if (r < 0)
 		return r;
@@ -237,11 +244,36 @@ static int read_list(struct runtime_process *process, uint64_t now)
 	if (r >= 0)
 		compare_images(process, &drops);
 	state->read_ns = now;
+	state->is_complete = r >= 0;
 	if (drops.any || (state->missed && r > 0))
 		process->names_changed++;
 	state->missed &= r <= 0;
 	count_cache(process);
 	return r < 0 ? r : 0;
+}
+
+/* Returns whether the images from which names came are still there, so that the list need not be
+ * read: that of a large program has thousands of others. */
+static bool names_are_current(struct runtime_process *process)
+{
+	const struct jit_debug_state *state = process->state;
+	uint64_t descriptor;
+
+	if (!state->is_complete || state->missed || find_descriptor(process, &descriptor) < 0)
+		return false;
+	for (size_t i = 0; i < state->list.count; i++) {
+		const struct jit_debug_entry *entry = &state->list.entries[i];
+		struct jit_debug_place place = {.memory = process->memory, .address = entry->image};
+		const struct elf_source source = jit_debug_source(&place, entry->image_size);
+
+		if (!entry->named)
+			continue;
+		if (!jit_debug_list_has(process->memory, descriptor, process->code_memory, entry) ||
+		    (entry->named->is_readable &&
+		     !jit_image_is_same(&entry->named->image, &source)))
+			return false;
+	}
+	return true;
 }
 
 /* Reads the list with half of the budget, so that an image can be copied, however long the list
@@ -272,7 +304,7 @@ static int jit_debug_attach(struct runtime_process *process)
 	process->refresh_ms = REFRESH_MS;
 	if (!state->asked_ns || now - state->asked_ns > IDLE_MS * NS_PER_MS)
 		return 0;
-	const int r = read_list(process, now);
+	const int r = names_are_current(process) ? 0 : read_list(process, now);
 	if (r == -ENOTSUP)
 		recognise_refuse(&process->refusal, process->path, "the JIT debug interface",
 				 "names", "its version is not supported");
@@ -386,6 +418,7 @@ static void jit_debug_drop_cache(struct runtime_process *process)
 		free(state->list.entries);
 		state->list = (struct jit_debug_list){0};
 		state->read_ns = 0;
+		state->is_complete = false;
 	}
 	process->cached_bytes = 0;
 }

@@ -46,8 +46,9 @@ static int read_first(struct memory *memory, uint64_t descriptor, uint64_t *firs
 	return version == VERSION ? 0 : version ? -ENOTSUP : -EAGAIN;
 }
 
+/* Reads an entry, and the addresses of its neighbours. */
 static int read_entry(struct memory *memory, uint64_t address, struct jit_debug_entry *entry,
-		      uint64_t *next)
+		      uint64_t *next, uint64_t *previous)
 {
 	uint8_t bytes[ENTRY_BYTES];
 	const int r = memory_read(memory, address, bytes, sizeof(bytes));
@@ -56,7 +57,7 @@ static int read_entry(struct memory *memory, uint64_t address, struct jit_debug_
 	if (r < 0)
 		return r;
 	*next = cursor_u64(&c);
-	cursor_u64(&c); /* prev_entry */
+	*previous = cursor_u64(&c);
 	*entry = (struct jit_debug_entry){.address = address};
 	entry->image = cursor_u64(&c);
 	entry->image_size = cursor_u64(&c);
@@ -170,8 +171,8 @@ static int add_listed(struct reading *r, uint64_t address)
 {
 	while (address && r->list->count < JIT_DEBUG_ENTRIES_MAX) {
 		struct jit_debug_entry entry;
-		uint64_t next;
-		int error = read_entry(r->memory, address, &entry, &next);
+		uint64_t next, previous;
+		int error = read_entry(r->memory, address, &entry, &next, &previous);
 
 		if (error == -EFAULT)
 			return 0;
@@ -221,6 +222,34 @@ int jit_debug_list_read(struct jit_debug_list *list, struct memory *memory, uint
 	}
 	free(r.last.entries);
 	return error ? error : r.added;
+}
+
+/* Returns whether an image that has its code as a part is still before an area of code. */
+static bool is_mapped(const struct runtime_code_memory *code, const struct jit_debug_entry *entry)
+{
+	for (unsigned int i = 0; code && i < code->count; i++) {
+		if (code->areas[i].start - MEMORY_PAGE_BYTES == entry->image)
+			return true;
+	}
+	return false;
+}
+
+bool jit_debug_list_has(struct memory *memory, uint64_t descriptor,
+			const struct runtime_code_memory *code, const struct jit_debug_entry *entry)
+{
+	struct jit_debug_entry now;
+	uint64_t next, previous, at = 0;
+
+	if (!entry->address)
+		return is_mapped(code, entry);
+	int error = read_entry(memory, entry->address, &now, &next, &previous);
+
+	if (!error && previous)
+		error = memory_read_u64(memory, previous, &at);
+	else if (!error)
+		error = read_first(memory, descriptor, &at);
+	return !error && at == entry->address && now.image == entry->image &&
+	       now.image_size == entry->image_size && is_same_code(memory, entry, &error) && !error;
 }
 
 struct jit_debug_entry *jit_debug_list_find(const struct jit_debug_list *list, uint64_t address,

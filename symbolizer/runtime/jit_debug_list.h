@@ -10,10 +10,10 @@
  * and whose code follows as executable memory. It is in that list only if the program asks for it.
  *
  * How this works. The process may add and remove entries at any time. So the list is read again
- * once per second, and when an address is in no image. Of an image that is new, the headers are
- * read, which say where its code is. Of one that was in the list before, only the address of its
- * code is read again. JIT compilers add entries at the front, so those come first whose code is
- * newest.
+ * when an address is in no image, and when an image is gone from which names came. Of an image that
+ * is new, the headers are read, which say where its code is. Of one that was in the list before,
+ * only the address of its code is read again. JIT compilers add entries at the front, so those come
+ * first whose code is newest.
  *
  * An entry may be forged or change while it is read. A list that is circular, or leads to where no
  * memory is, ends there.
@@ -67,6 +67,13 @@ static inline uint64_t jit_debug_base(const struct jit_debug_entry *entry)
 int jit_debug_list_read(struct jit_debug_list *list, struct memory *memory, uint64_t descriptor,
 			const struct runtime_code_memory *code,
 			void (*drop)(void *context, struct jit_debug_entry *entry), void *context);
+
+/* Returns whether an entry is still there and describes the same code, with a few reads however
+ * long the list is: its neighbour leads to it, or an area of code follows the image. If that cannot
+ * be read, it is not. */
+bool jit_debug_list_has(struct memory *memory, uint64_t descriptor,
+			const struct runtime_code_memory *code,
+			const struct jit_debug_entry *entry);
 
 /* Returns the next entry after `after` (NULL: the first one) whose code may have an address, or
  * NULL: code of several images may be mixed. */

@@ -284,8 +284,10 @@ Test(jit_debug, forged_lists_end)
 /* The reads of one attempt are not enough for all of them. Those that were read are kept, and the next attempt goes on. */
 Test(jit_debug, a_long_list)
 {
-	for (unsigned int i = 0; i < MANY; i++)
+	for (unsigned int i = 0; i < MANY; i++) {
 		list(&many[i], jit_object, jit_object_end, CODE + (uint64_t)i * 4096, i + 1 < MANY ? &many[i + 1] : NULL);
+		many[i].prev_entry = i ? &many[i - 1] : NULL;
+	}
 	__jit_debug_descriptor.first_entry = &many[0];
 	cr_assert_eq(attach(), 0);
 	expect_name(CODE, "inner");
@@ -301,6 +303,16 @@ Test(jit_debug, a_long_list)
 	const uint64_t last = bh_frame_raw(CODE + (uint64_t)(JIT_DEBUG_ENTRIES_MAX - 1) * 4096);
 	cr_assert_eq(runtime_jit_debug.symbolize(&process, &last, &frames), 0);
 	cr_expect_str_eq(frames.frames[frames.count - 1].function, "inner");
+	/* As long as what was named is there, the list is not read again. */
+	const uint64_t before = process.names_changed;
+	memory_allow(&memory, 16 * READS, 16 * BYTES);
+	cr_expect_eq(runtime_jit_debug.attach(&process), 0);
+	cr_expect_gt(memory.reads_left, 16 * READS - 100);
+	many[JIT_DEBUG_ENTRIES_MAX - 2].next_entry = NULL;
+	memory_allow(&memory, 16 * READS, 16 * BYTES);
+	cr_expect_eq(runtime_jit_debug.attach(&process), 0);
+	cr_expect_lt(memory.reads_left, 13 * READS);
+	cr_expect_eq(process.names_changed, before + 1);
 	/* No more copies than that are kept. */
 	for (uint64_t i = 0; i < 2 * JIT_DEBUG_IMAGES_MAX; i++) {
 		const uint64_t word = bh_frame_raw(CODE + i * 4096);
