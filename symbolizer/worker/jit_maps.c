@@ -471,6 +471,8 @@ uint64_t jit_maps_select(struct worker *worker, const struct bh_sample *header,
 	unsigned int i = 0;
 
 	worker->jit_maps.sampled = NULL;
+	worker->jit_maps.process = NULL;
+	worker->jit_maps.code_generation = 0;
 	if (!may_have_generated_code(frames, header->user_count))
 		return 0;
 	/* A word of a managed frame may look the same. Then the map is asked for in vain. */

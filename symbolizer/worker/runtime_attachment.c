@@ -228,9 +228,10 @@ enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment 
 	a->image->layout_known = true;
 	/* A tenth early, so that the tick that comes at the time of the refresh is not missed. */
 	a->due_ns = a->process.refresh_ms ? now_ns + a->process.refresh_ms * 9 * NS_PER_MS / 10 : 0;
-	return had_ranges && memcmp(&before, &a->process.layout, sizeof(before)) == 0
-		   ? RUNTIME_ATTACHMENT_UNCHANGED
-		   : RUNTIME_ATTACHMENT_CHANGED;
+	const bool is_published =
+	    had_ranges && memcmp(&before, &a->process.layout, sizeof(before)) == 0;
+	return is_published || a->image->ops->only_names ? RUNTIME_ATTACHMENT_UNCHANGED
+							 : RUNTIME_ATTACHMENT_CHANGED;
 }
 
 int runtime_attachment_symbolize(struct runtime_attachment *a, struct process_work *work,

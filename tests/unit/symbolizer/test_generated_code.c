@@ -177,6 +177,9 @@ Test(generated_code, it_has_no_place_in_the_table_of_the_kernel_side)
 {
 	bring_memory();
 	expect_named();
+	skipped_ns += 2 * NS_PER_S;
+	runtimes_tick(&worker);
+	cr_expect_eq(process()->tried_ns, 0, "nothing was written into the table");
 	cr_expect_not(process()->in_table);
 	cr_expect_not(process()->out_of_table);
 	struct msg_runtime stats[RUNTIME_ID_COUNT] = {0};
