@@ -37,8 +37,10 @@
 
 enum {
 	REFRESH_MS = 1000,
-	/* For an address that is in no image, the list is read again at most this often. */
-	MISS_MS = 100,
+	/* For an address that is in no image, the list is read again after this time, and after
+	 * this many times as long as reading has taken. */
+	MISS_MS = 5,
+	MISS_PAUSE = 20,
 	/* The list of a process that was not asked for a name for this long is not read again. */
 	IDLE_MS = 10000,
 	/* Parts of a lookup in debug information, of some milliseconds, before others have their
@@ -66,6 +68,7 @@ struct jit_debug_state {
 	uint64_t clock;	   /* counts uses of images */
 	uint64_t asked_ns; /* when a name was asked for last; 0: never */
 	uint64_t read_ns;  /* when the list was read last; 0: never */
+	uint64_t took_ns;  /* how long that took */
 	bool is_complete;  /* to its end */
 	bool missed;	   /* an address was in no image, or in none that could be read */
 };
@@ -244,6 +247,7 @@ static int read_list(struct runtime_process *process, uint64_t now)
 	if (r >= 0)
 		compare_images(process, &drops);
 	state->read_ns = now;
+	state->took_ns = clock_monotonic_ns() - now;
 	state->is_complete = r >= 0;
 	if (drops.any || (state->missed && r > 0))
 		process->names_changed++;
@@ -302,6 +306,7 @@ static int jit_debug_attach(struct runtime_process *process)
 	const uint64_t now = clock_monotonic_ns();
 
 	process->refresh_ms = REFRESH_MS;
+	process->follows_code_memory = true;
 	if (!state->asked_ns || now - state->asked_ns > IDLE_MS * NS_PER_MS)
 		return 0;
 	const int r = names_are_current(process) ? 0 : read_list(process, now);
@@ -382,6 +387,12 @@ static int find_name(struct runtime_process *process, uint64_t address, struct n
 	return -ENOENT;
 }
 
+/* Returns whether the list may be read again because an address is in no image. */
+static bool may_read_again(const struct jit_debug_state *state, uint64_t now)
+{
+	return now - state->read_ns >= MISS_MS * NS_PER_MS + MISS_PAUSE * state->took_ns;
+}
+
 static int jit_debug_symbolize(struct runtime_process *process, const uint64_t *words,
 			       struct named_frames *frames)
 {
@@ -393,7 +404,7 @@ static int jit_debug_symbolize(struct runtime_process *process, const uint64_t *
 		return -ENOENT;
 	state->asked_ns = now;
 	int r = find_name(process, address, frames);
-	if (r == -ENOENT && now - state->read_ns >= MISS_MS * NS_PER_MS) {
+	if (r == -ENOENT && may_read_again(state, now)) {
 		/* Even if it was not read to its end, it may have the image. */
 		const int error = read_list_in_part(process, now);
 

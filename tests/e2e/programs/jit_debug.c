@@ -123,11 +123,9 @@ static void *change_all(void *image)
 	return NULL;
 }
 
-/* Code and image exist for a moment. */
+/* Code and image exist for a moment. The addresses of the code are not used again. */
 static void run_briefly(uint64_t offset)
 {
-	char *last = NULL;
-
 	signal(SIGCHLD, SIG_IGN);
 	for (;;) {
 		char *code = new_code(), *image = jit_copy(jit_object, jit_object_end, code);
@@ -138,10 +136,6 @@ static void run_briefly(uint64_t offset)
 		enters(code, offset);
 		__jit_debug_descriptor.first_entry = NULL;
 		free(image);
-		/* The next code is elsewhere, since this memory is still in use. */
-		if (last)
-			munmap(last, CODE_BYTES);
-		last = code;
 		mprotect(code, CODE_BYTES, PROT_NONE);
 	}
 }

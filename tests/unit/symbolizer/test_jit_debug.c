@@ -31,14 +31,17 @@ static struct named_frames frames;
 static struct jit_code_entry first, second, many[MANY];
 static void *image;
 static uint64_t skipped_ns;
+static bool stopped; /* the clock is */
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
-	const int r = __real_clock_gettime(clock, now);
+	static struct timespec last;
+	const int r = stopped ? 0 : __real_clock_gettime(clock, &last);
 
+	*now = last;
 	timespec_add(now, skipped_ns);
 	return r;
 }
@@ -205,6 +208,24 @@ Test(jit_debug, the_same_entry_for_other_code)
 	expect_name(NEXT_CODE, "inner");
 	cr_expect_eq(process.names_changed, 1);
 	cr_expect_eq(name(CODE), -ENOENT);
+	unlist(&first);
+}
+
+Test(jit_debug, the_list_is_not_read_for_each_miss)
+{
+	const uint64_t word = bh_frame_raw(NEXT_CODE);
+
+	list_first();
+	cr_assert_eq(attach(), 0);
+	stopped = true;
+	cr_expect_eq(name(NEXT_CODE), -ENOENT);
+	const unsigned int left = memory.reads_left;
+	cr_expect_lt(left, READS);
+	cr_expect_eq(runtime_jit_debug.symbolize(&process, &word, &frames), -ENOENT);
+	cr_expect_eq(memory.reads_left, left);
+	skipped_ns += 10 * 1000000ull;
+	cr_expect_eq(runtime_jit_debug.symbolize(&process, &word, &frames), -ENOENT);
+	cr_expect_lt(memory.reads_left, left);
 	unlist(&first);
 }
 
