@@ -6,8 +6,8 @@
  *
  * Such an image differs from a file in three ways:
  * - It may be an object file (ET_REL), without segments. Its sections are at the addresses of their
- *   headers, where LLVM writes them when it loads the code; or it has been mapped as it is, as
- * those of Wasmtime, and its headers have no addresses. Symbols are relative to their section.
+ *   headers, where LLVM writes them when it loads the code; or it was mapped as it is, as those of
+ *   Wasmtime are, and its headers have no addresses. Symbols are relative to their section.
  * - The debug information of an object file has relocations, which nobody has applied. Without them
  *   it has no addresses, and all its strings are the first one.
  * - It is in the memory of the process, which may change or free it at any moment. So it is copied

@@ -49,11 +49,6 @@ enum {
 	NAME_BYTES_MAX = 1024,
 };
 
-/* Where the descriptor is in the file. */
-struct jit_debug_file {
-	struct runtime_variable descriptor;
-};
-
 /* The copy of an image. */
 struct jit_debug_image {
 	bool is_readable; /* otherwise nothing else is set, and its code has no names */
@@ -73,7 +68,7 @@ struct jit_debug_state {
 	bool missed;	   /* an address was in no image, or in none that could be read */
 };
 
-/* --- the file --- */
+/* --- the file, of which the descriptor is kept --- */
 
 static const char descriptor_name[] = "__jit_debug_descriptor";
 static const char function_name[] = "__jit_debug_register_code";
@@ -103,12 +98,12 @@ static bool find_exported(const struct runtime_file *file, struct runtime_variab
 static int jit_debug_recognise(const struct runtime_file *file, void **image,
 			       struct runtime_refusal *refusal)
 {
-	struct jit_debug_file found = {0};
+	struct runtime_variable found;
 
 	(void)refusal;
-	if (!find_exported(file, &found.descriptor) && !find_local(file, &found.descriptor))
+	if (!find_exported(file, &found) && !find_local(file, &found))
 		return -ENOENT;
-	struct jit_debug_file *made = malloc(sizeof(*made));
+	struct runtime_variable *made = malloc(sizeof(*made));
 	if (!made)
 		return -ENOMEM;
 	*made = found;
@@ -211,26 +206,33 @@ static void on_removed(void *context, struct jit_debug_entry *entry)
 	drops->any = true;
 }
 
+/* Compares the copy of an entry with its image. Returns 0: they are equal, or nothing was copied;
+ * -ESTALE: they differ; or an error after which nothing more can be read. */
+static int entry_compare(const struct runtime_process *process, const struct jit_debug_entry *entry)
+{
+	struct jit_debug_place place = {.memory = process->memory, .address = entry->image};
+	const struct elf_source source = jit_debug_source(&place, entry->image_size);
+
+	if (!entry->named || !entry->named->is_readable ||
+	    jit_image_is_same(&entry->named->image, &source))
+		return 0;
+	return place.error ? place.error : -ESTALE;
+}
+
 /* Drops the copies whose images have changed. */
-static void compare_images(struct runtime_process *process, struct drops *drops)
+static void drop_changed(const struct runtime_process *process, struct drops *drops)
 {
 	for (size_t i = 0; i < drops->state->list.count; i++) {
 		struct jit_debug_entry *entry = &drops->state->list.entries[i];
-		struct jit_debug_place place = {.memory = process->memory, .address = entry->image};
-		const struct elf_source source = jit_debug_source(&place, entry->image_size);
 
-		if (entry->named && entry->named->is_readable &&
-		    !jit_image_is_same(&entry->named->image, &source) && !place.error)
+		if (entry_compare(process, entry) == -ESTALE)
 			on_removed(drops, entry);
 	}
 }
 
 static int find_descriptor(const struct runtime_process *process, uint64_t *descriptor)
 {
-	const struct jit_debug_file *file = process->image;
-
-	return runtime_variable_address(&file->descriptor, process->memory, process->bias,
-					descriptor);
+	return runtime_variable_address(process->image, process->memory, process->bias, descriptor);
 }
 
 static int read_list(struct runtime_process *process, uint64_t now)
@@ -245,14 +247,13 @@ static int read_list(struct runtime_process *process, uint64_t now)
 	r = jit_debug_list_read(&state->list, process->memory, descriptor, process->code_memory,
 				on_removed, &drops);
 	if (r >= 0)
-		compare_images(process, &drops);
+		drop_changed(process, &drops);
 	state->read_ns = now;
 	state->took_ns = clock_monotonic_ns() - now;
 	state->is_complete = r >= 0;
 	if (drops.any || (state->missed && r > 0))
 		process->names_changed++;
 	state->missed &= r <= 0;
-	count_cache(process);
 	return r < 0 ? r : 0;
 }
 
@@ -267,14 +268,10 @@ static bool names_are_current(struct runtime_process *process)
 		return false;
 	for (size_t i = 0; i < state->list.count; i++) {
 		const struct jit_debug_entry *entry = &state->list.entries[i];
-		struct jit_debug_place place = {.memory = process->memory, .address = entry->image};
-		const struct elf_source source = jit_debug_source(&place, entry->image_size);
 
-		if (!entry->named)
-			continue;
-		if (!jit_debug_list_has(process->memory, descriptor, process->code_memory, entry) ||
-		    (entry->named->is_readable &&
-		     !jit_image_is_same(&entry->named->image, &source)))
+		if (entry->named && (!jit_debug_list_has(process->memory, descriptor,
+							 process->code_memory, entry) ||
+				     entry_compare(process, entry) < 0))
 			return false;
 	}
 	return true;
@@ -310,6 +307,7 @@ static int jit_debug_attach(struct runtime_process *process)
 	if (!state->asked_ns || now - state->asked_ns > IDLE_MS * NS_PER_MS)
 		return 0;
 	const int r = names_are_current(process) ? 0 : read_list(process, now);
+	count_cache(process);
 	if (r == -ENOTSUP)
 		recognise_refuse(&process->refusal, process->path, "the JIT debug interface",
 				 "names", "its version is not supported");

@@ -4,10 +4,9 @@
  *
  * They are in two places:
  * - In a list for debuggers ("JIT Compilation Interface" in the GDB manual): the variable
- *   __jit_debug_descriptor leads to the first entry, and each entry to the next one and to an
- * image.
- * - Before the code: Wasmtime maps each module as an ELF image, whose first page has the header,
- * and whose code follows as executable memory. It is in that list only if the program asks for it.
+ *   __jit_debug_descriptor leads to the first entry, and that to the next one and to an image.
+ * - Before the code: Wasmtime maps each module as an ELF image, whose first page has the header.
+ *   The code follows as executable memory. It is in that list only if the program asks for it.
  *
  * How this works. The process may add and remove entries at any time. So the list is read again
  * when an address is in no image, and when an image is gone from which names came. Of an image that
@@ -32,8 +31,8 @@ struct jit_debug_entry {
 	uint64_t address;	    /* of the entry in the list; 0: the code follows the image */
 	uint64_t image, image_size; /* where the image is in the process, in bytes */
 	struct jit_image_code code; /* empty: it describes none */
-	struct jit_debug_image
-	    *named; /* owned by jit_debug.c: what was read of it; NULL: nothing */
+	/* What jit_debug.c has copied of it, which owns that; NULL: nothing. */
+	struct jit_debug_image *named;
 };
 
 struct jit_debug_list {

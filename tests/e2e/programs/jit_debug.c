@@ -11,15 +11,13 @@
  * MODE 6: code and image are freed after 300 ms, and others are made elsewhere.
  */
 #include <pthread.h>
-#include <sys/mman.h>
 
-#include "chain.h"
+#include "jit_code.h"
 #include "tests/support/jit_image_object.h"
 
 enum {
 	OTHERS = 300,
 	PAGE = 4096,
-	CODE_BYTES = 4096,
 };
 
 #define NAMED "'spin', 'inner', 'middle', 'outer'"
@@ -29,32 +27,9 @@ enum {
 #define CALLERS "'enters', 'main', '@start'"
 
 static struct jit_code_entry entries[OTHERS + 1];
-static volatile int stop;
 
-static void on_signal(int signal)
-{
-	(void)signal;
-	stop = 1;
-}
-
-/* Makes the loop of the innermost function end after this time. */
-static void start_timer(unsigned int ms)
-{
-	if (fork())
-		return;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	usleep(ms * 1000);
-	kill(getppid(), SIGUSR1);
-	_exit(0);
-}
-
-/* Runs code until SIGUSR1. */
-KEEP void enters(const char *code, uint64_t offset)
-{
-	signal(SIGUSR1, on_signal);
-	((void (*)(volatile int *))(uintptr_t)(code + offset))(&stop);
-	stop = 0;
-}
+/* Runs the code from its outermost function on: for these many ms, or until SIGUSR1. */
+#define RUN(code, ms) enters((const unsigned char *)(code) + jit_entry_offset(jit_object), ms)
 
 /* Adds an image at the front of the list. */
 static void add(struct jit_code_entry *entry, const char *image, size_t size)
@@ -124,7 +99,7 @@ static void *change_all(void *image)
 }
 
 /* Code and image exist for a moment. The addresses of the code are not used again. */
-static void run_briefly(uint64_t offset)
+static void run_briefly(void)
 {
 	signal(SIGCHLD, SIG_IGN);
 	for (;;) {
@@ -132,8 +107,7 @@ static void run_briefly(uint64_t offset)
 
 		load(code, jit_object);
 		add(&entries[0], image, (size_t)(jit_object_end - jit_object));
-		start_timer(300);
-		enters(code, offset);
+		RUN(code, 300);
 		__jit_debug_descriptor.first_entry = NULL;
 		free(image);
 		mprotect(code, CODE_BYTES, PROT_NONE);
@@ -155,7 +129,6 @@ static void say_chains(long mode)
 int main(int argc, char **argv)
 {
 	const long mode = chain_start(argc, argv, 0);
-	const uint64_t offset = jit_entry_offset(jit_object);
 	const size_t size = (size_t)(jit_object_end - jit_object);
 	char *code = new_code();
 	char *image = jit_copy(jit_object, jit_object_end, code);
@@ -174,17 +147,16 @@ int main(int argc, char **argv)
 		pthread_create(&thread, NULL, change_all, image);
 	say_chains(mode);
 	if (mode == 6)
-		run_briefly(offset);
+		run_briefly();
 	if (mode == 1) {
-		start_timer(1000);
-		enters(code, offset);
+		RUN(code, 1000);
 		add(&entries[0], image, size);
 	} else if (mode == 2) {
-		enters(code, offset);
+		RUN(code, 0);
 		__jit_debug_descriptor.first_entry = NULL;
 		load(code, jit_next);
 		add(&entries[1], jit_copy(jit_next, jit_next_end, code), (size_t)(jit_next_end - jit_next));
 	}
-	enters(code, offset);
+	RUN(code, 0);
 	return 0;
 }
