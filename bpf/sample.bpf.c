@@ -124,8 +124,10 @@ static __always_inline void finish(struct bpf_perf_event_data *ctx, struct cpu_s
 	struct unwind_state *s = &cpu->unwind;
 	int end = cpu->progress.end;
 
-	if (process_changed(cpu) || managed_slot_changed(s, 0))
+	if (process_changed(cpu) || managed_slot_changed(s, 0)) {
+		s->runtime.goroutine = 0;
 		end = BH_REASON_CHANGED;
+	}
 	if (end != BH_REASON_COMPLETE && cpu->progress.is_executing) {
 		unwind_clear_frames(s);
 		end = BH_REASON_COMPLETE;
@@ -172,6 +174,7 @@ static __always_inline void begin(struct cpu_state *cpu, const struct sampled_ta
 	unwind_clear_frames(s);
 	s->runtime.managed_frames = 0;
 	s->runtime.new_code = 0;
+	s->runtime.goroutine = 0;
 	s->runtime.range_count = 0;
 	cpu->progress.end = BH_REASON_COMPLETE;
 	cpu->progress.is_executing = task->is_executing;

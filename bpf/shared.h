@@ -40,7 +40,7 @@ enum {
 	BH_PROGRAM_CHANGES_MAX = 30,
 	/* The default of kernel.perf_event_max_stack, which limits bpf_get_stack(). */
 	BH_KERNEL_FRAMES_MAX = 127,
-	BH_FRAMES_ROOM = BH_USER_FRAMES_MAX + BH_KERNEL_FRAMES_MAX + 1,
+	BH_FRAMES_ROOM = BH_USER_FRAMES_MAX + BH_KERNEL_FRAMES_MAX + 1, /* and a goroutine */
 	BH_COMM_BYTES = 16,
 
 	BH_SLAB_BYTES = 2 << 20,
@@ -373,16 +373,18 @@ enum bh_origin {
 };
 
 enum {
-	BH_SAMPLE_MANAGED = 1, /* some of the user frames are managed frames */
-	BH_RECORD_COPY = 2,    /* the record is a struct bh_memory_copy, not a sample */
+	BH_SAMPLE_MANAGED = 1,	 /* some of the user frames are managed frames */
+	BH_RECORD_COPY = 2,	 /* the record is a struct bh_memory_copy, not a sample */
+	BH_SAMPLE_GOROUTINE = 4, /* a word with the id of a goroutine follows the frames */
 };
 
 /*
- * A record in the ring `samples`: this header, the user frames, and the kernel frames (addresses).
- * A frame or word has 8 bytes. The leaf is first.
+ * A record in the ring `samples`: this header, the user frames, the kernel frames (addresses), and
+ * with BH_SAMPLE_GOROUTINE a word. A frame or word has 8 bytes. The leaf is first.
  *
  * A stack that was sent a moment ago is not sent again. Then both counts are 0, and stack_id is
  * that of the earlier record, which came through the same ring at most BH_DEDUP_EPOCHS epochs ago.
+ * The goroutine is no part of the stack, and each sample has its own.
  * The id is a keyed hash of the process and the frames. Two stacks of one process may have the same
  * id by rare chance or if the process forces it; a process cannot know the ids of another one.
  */

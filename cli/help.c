@@ -58,7 +58,7 @@ static const char record_what[] =
     "ends)\n"
     "      --runtimes LIST    language runtimes whose frames get names: all, none, or names "
     "separated\n"
-    "                         by commas (default: all): ";
+    "                         by commas (default: all, which is without goroutine_ids): ";
 
 static const char record_output[] =
     "      --debug-dir DIR    search debug files here too; may be given several times\n"

@@ -6,12 +6,28 @@
 
 #include "common/runtimes.h"
 
+static const char all_name[] = "all";
+
+/* By extra: the runtime that it is a part of. */
+static const uint32_t implied[RUNTIME_EXTRA_END] = {
+#define RUNTIME(id, name, frame_type, title)
+#define RUNTIME_EXTRA(id, name, of) [RUNTIME_ID_##id] = 1u << RUNTIME_ID_##of,
+#include "common/runtimes.def"
+#undef RUNTIME
+};
+
+static bool is_name(const char *name, const char *text, size_t length)
+{
+	return strlen(name) == length && !strncasecmp(name, text, length);
+}
+
 static uint32_t find_name(const char *text, size_t length)
 {
-	for (unsigned int i = 1; i < RUNTIME_ID_COUNT; i++) {
-		if (strlen(runtime_names[i]) == length &&
-		    !strncasecmp(runtime_names[i], text, length))
-			return 1u << i;
+	if (is_name(all_name, text, length))
+		return RUNTIME_SET_ALL;
+	for (unsigned int i = 1; i < RUNTIME_EXTRA_END; i++) {
+		if (is_name(runtime_names[i], text, length))
+			return 1u << i | implied[i];
 	}
 	return 0;
 }
@@ -21,10 +37,6 @@ bool runtime_set_parse(const char *text, uint32_t *set)
 	static const char between[] = ", \t";
 	uint32_t found = 0;
 
-	if (!strcasecmp(text, "all")) {
-		*set = RUNTIME_SET_ALL;
-		return true;
-	}
 	if (!strcasecmp(text, "none")) {
 		*set = 0;
 		return true;
@@ -45,13 +57,11 @@ bool runtime_set_parse(const char *text, uint32_t *set)
 
 void runtime_set_print(uint32_t set, FILE *out)
 {
-	bool first = true;
+	const bool all = (set & RUNTIME_SET_ALL) == RUNTIME_SET_ALL;
+	bool first = !all;
 
-	if (set == RUNTIME_SET_ALL || !set) {
-		fputs(set ? "all" : "none", out);
-		return;
-	}
-	for (unsigned int i = 1; i < RUNTIME_ID_COUNT; i++) {
+	fputs(all ? all_name : set ? "" : "none", out);
+	for (unsigned int i = all ? RUNTIME_ID_COUNT : 1; i < RUNTIME_EXTRA_END; i++) {
 		if (!(set >> i & 1))
 			continue;
 		fprintf(out, "%s%s", first ? "" : ",", runtime_names[i]);
@@ -64,6 +74,7 @@ const char *runtime_set_names(void)
 	static const char text[] = ""
 #define RUNTIME(id, name, frame_type, title) ", " #name
 #define RUNTIME_WITHOUT_WALKER(id, name, title) ", " #name
+#define RUNTIME_EXTRA(id, name, of) ", " #name
 #include "common/runtimes.def"
 #undef RUNTIME
 	    ;

@@ -36,7 +36,8 @@ enum {
 	/* Of a table, with its vtable and padding, and of the root table with the lengths of the
 	 * vectors. The largest is Process with 10 fields of at most 8 bytes. */
 	TABLE_BYTES_MAX = 256,
-	PAIR_BYTES_MAX = 32, /* of a table of two strings, and its offset */
+	PAIR_BYTES_MAX = 32,  /* of a table of two strings, and its offset */
+	SAMPLE_CPU_BITS = 16, /* of Sample.where */
 	/* Of what the builder notes about unfinished tables, next to the batch. */
 	BUILDER_NOTES_BYTES = 4096,
 	BUILDER_BYTES = (RECORDS_BYTES_MAX + BUILDER_NOTES_BYTES) / 8 * 8,
@@ -282,7 +283,9 @@ void records_add_thread(struct records *r, const struct record_thread *t)
 void records_add_sample(struct records *r, const struct record_sample *s)
 {
 	if (room(r, sizeof(fb::Sample)))
-		list_add(r, r->samples, fb::Sample(s->time_ns, s->stack, s->thread, s->cpu, 0));
+		list_add(r, r->samples,
+			 fb::Sample(s->time_ns, s->stack, s->thread,
+				    s->goroutine << SAMPLE_CPU_BITS | s->cpu));
 }
 
 size_t records_bytes(const struct records *r)
@@ -468,7 +471,8 @@ int records_visit(const uint8_t *data, size_t length, const struct records_visit
 	if (!r)
 		r = each(batch->samples(), [&](const fb::Sample *s) {
 			const record_sample record = {s->time_ns(), s->stack(), s->thread(),
-						      s->cpu()};
+						      static_cast<uint16_t>(s->where()),
+						      s->where() >> SAMPLE_CPU_BITS};
 			return v->sample(context, &record);
 		});
 	return r;

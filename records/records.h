@@ -96,8 +96,12 @@ struct record_thread {
 struct record_sample {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint32_t stack, thread;
-	uint32_t cpu;
+	uint16_t cpu;
+	uint64_t goroutine; /* RECORD_GOROUTINE_MAX at most; 0: none, or unknown */
 };
+
+/* Programs number their goroutines from 1 on. With a million per second, these last nine years. */
+#define RECORD_GOROUTINE_MAX ((1ull << 48) - 1)
 
 enum {
 	RECORDS_BYTES_MAX = LIMIT_BATCH_BYTES

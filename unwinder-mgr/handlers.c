@@ -219,6 +219,16 @@ static void manager_refuse_watch(struct manager *manager, const struct module *m
 		    log_escape(module->path, name, sizeof(name)));
 }
 
+static void manager_watch(struct manager *manager, struct module *module)
+{
+	const enum runtime_access access = module_check_runtime(manager, module);
+
+	if (access)
+		processes_watch(manager, module, access);
+	else
+		manager_refuse_watch(manager, module);
+}
+
 static int manager_on_watch(void *context, const struct msg_id *watched)
 {
 	struct manager *manager = context;
@@ -231,10 +241,8 @@ static int manager_on_watch(void *context, const struct msg_id *watched)
 		 * restart. */
 		if (work_is_quarantined(manager->role.work_page, &subject))
 			log_debug("a file is left alone, and not watched: module=%u", module->id);
-		else if (module_check_runtime(manager, module))
-			processes_watch(manager, module);
 		else
-			manager_refuse_watch(manager, module);
+			manager_watch(manager, module);
 	}
 	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_WATCHED, watched, sizeof(*watched),
 		  NULL, 0);

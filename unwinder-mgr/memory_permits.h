@@ -9,8 +9,11 @@
  * (FORBID_MEMORY). The kernel does not report munmap; the opener's check covers that case.
  *
  * The kernel side, too, walks managed frames of a process and copies what their names need only
- * while there is a permission (runtime_allowed in struct bh_process). Otherwise the worker, which
+ * while it maps such a file (runtime_allowed in struct bh_process). Otherwise the worker, which
  * writes the table of runtimes, could have it read any memory of any process.
+ *
+ * Of a runtime whose names come with the samples (RUNTIME_ACCESS_WALK), the opener hands out no
+ * memory: for such a process there is nothing but runtime_allowed.
  *
  * Example: process 42, generation 7, maps python3.11, which the worker watches.
  *
@@ -24,12 +27,13 @@
 struct manager;
 struct process;
 
-/* Allows the memory of a process that maps a watched module, or ends the permission if it no longer
- * maps any, and publishes that in the entry of the process. Returns 0; or -EAGAIN if the opener
- * cannot take the message now, and then the process must not be reported to the worker. */
+/* Allows the memory of a process that maps a watched module whose processes may be read, or ends
+ * the permission if it no longer maps any, and publishes in the entry of the process whether it
+ * maps a watched module. Returns 0; or -EAGAIN if the opener cannot take the message now, and then
+ * the process must not be reported to the worker. */
 int memory_permit_update(struct manager *manager, struct process *process);
 
-/* Ends the permission, if there is one. */
+/* Ends what memory_permit_update() has allowed. */
 void memory_permit_withdraw(struct manager *manager, struct process *process);
 
 #endif

@@ -10,6 +10,7 @@
 #include "bpf/shared.h"
 #include "common/clock.h"
 #include "ipc/messages.h"
+#include "unwinder-mgr/runtime_check.h"
 #include "unwinder-mgr/shares.h"
 #include "unwinder-mgr/tables.h"
 
@@ -40,7 +41,7 @@ struct module {
 	uint32_t id;   /* never reused */
 	uint32_t slot; /* index in the published table, reused after the grace period */
 	enum module_state state;
-	bool watched;		/* each mapping of it is reported to the worker */
+	enum runtime_access watched; /* if any, each mapping of it is reported to the worker */
 	bool checked;		/* the worker wanted to watch it, and its symbols were searched */
 	bool unannounced;	/* the worker could not take the announcement yet */
 	bool shared;		/* other processes find it by its key */

@@ -205,7 +205,7 @@ static void module_free(struct manager *manager, struct module *module, uint64_t
 	modules->free_slots[last] = module->slot;
 	modules->free_slots_ns[last] = now_ns;
 	modules->count--;
-	modules->watched -= module->watched;
+	modules->watched -= module->watched != RUNTIME_ACCESS_NONE;
 	modules->placing -= module->state == MODULE_PLACING;
 	module_set_unannounced(modules, module, false);
 	free(module);
@@ -373,18 +373,18 @@ struct module *modules_get_vdso(struct manager *manager)
 	return manager->modules.vdso;
 }
 
-bool module_check_runtime(struct manager *manager, struct module *module)
+enum runtime_access module_check_runtime(struct manager *manager, struct module *module)
 {
 	const struct elf_source source = module_source(module);
 	const struct work_subject subject = module_subject(module);
 
 	if (module->checked || module->fd < 0)
-		return false;
+		return RUNTIME_ACCESS_NONE;
 	module->checked = true;
 	work_begin(manager->role.work_page, &subject);
-	const bool is_runtime = runtime_check_file(&source, manager->modules.runtimes);
+	const enum runtime_access access = runtime_check_file(&source, manager->modules.runtimes);
 	work_end(manager->role.work_page);
-	return is_runtime;
+	return access;
 }
 
 static struct module *modules_find_by_file(struct modules *modules, const struct stat *file)
@@ -495,7 +495,8 @@ void modules_tell_worker(struct manager *manager)
 {
 	manager->modules.watched = 0;
 	for (struct module *m = manager->modules.all; m; m = m->next) {
-		m->watched = m->checked = false;
+		m->watched = RUNTIME_ACCESS_NONE;
+		m->checked = false;
 		if (m->state != MODULE_OPENING)
 			module_announce(manager, m);
 	}

@@ -89,10 +89,10 @@ struct module *modules_get_vdso(struct manager *manager);
 /* Returns the module with this id, or NULL. */
 struct module *modules_find(struct modules *modules, uint32_t id);
 
-/* Returns whether the module's file can be a language runtime, so that the worker may watch it. The
- * file is read the first time only, and false is returned from then on: the caller keeps a positive
- * answer in `watched`. */
-bool module_check_runtime(struct manager *manager, struct module *module);
+/* Returns what the worker may do with the processes of the module, if its file can be a language
+ * runtime. The file is read the first time only, and nothing is allowed from then on: the caller
+ * keeps the answer in `watched`. */
+enum runtime_access module_check_runtime(struct manager *manager, struct module *module);
 
 /* Returns whether any module still waits for its file or for a slab. */
 bool modules_pending(const struct modules *modules);

@@ -71,11 +71,11 @@ static int process_report_watched(struct manager *manager, struct process *proce
 	return reported ? code_memory_report(manager, process, reported) : 0;
 }
 
-void processes_watch(struct manager *manager, struct module *module)
+void processes_watch(struct manager *manager, struct module *module, enum runtime_access access)
 {
 	if (module->watched)
 		return;
-	module->watched = true;
+	module->watched = access;
 	manager->modules.watched++;
 	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
 		for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {

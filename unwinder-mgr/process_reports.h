@@ -5,6 +5,8 @@
 #ifndef UNWINDER_MGR_PROCESS_REPORTS_H
 #define UNWINDER_MGR_PROCESS_REPORTS_H
 
+#include "unwinder-mgr/runtime_check.h"
+
 struct manager;
 struct module;
 struct process;
@@ -18,9 +20,9 @@ void process_mark_dirty(struct processes *processes, struct process *process);
  * wait for the opener. */
 int process_report(struct manager *manager, struct process *process);
 
-/* Reports to the worker who maps `module`, now and whenever it changes, and allows the opener to
- * hand out the memory of these processes. */
-void processes_watch(struct manager *manager, struct module *module);
+/* Reports to the worker who maps `module`, now and whenever it changes, and allows for these
+ * processes what `access` says; RUNTIME_ACCESS_NONE is not allowed here. */
+void processes_watch(struct manager *manager, struct module *module, enum runtime_access access);
 
 /* Has all processes reported again, to a worker that has just started. */
 void processes_tell_worker(struct processes *processes);

@@ -2,6 +2,7 @@
 /* How this works: see runtime_check.h. */
 #include "unwinder-mgr/runtime_check.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/runtimes.h"
@@ -15,7 +16,7 @@ enum {
 _Static_assert((int)RUNTIME_SYMBOLS_MAX <= (int)GO_NAMES_MAX, "functions are searched at once");
 
 struct runtime_line {
-	enum runtime_id runtime;
+	unsigned int runtime; /* enum runtime_id or enum runtime_extra */
 	bool is_go, may_be_local;
 	const char *symbols[RUNTIME_SYMBOLS_MAX]; /* NULL after the last one */
 };
@@ -45,8 +46,8 @@ enum runtime_set {
 #undef RUNTIME_GO_FUNCTIONS
 #undef RUNTIME_WITHOUT_SYMBOLS
 };
-_Static_assert(RUNTIMES_WITH_A_LINE == RUNTIME_SET_ALL,
-	       "each runtime of runtimes.def needs a line in runtime_symbols.def");
+_Static_assert(RUNTIMES_WITH_A_LINE == (1u << RUNTIME_EXTRA_END) - 2u,
+	       "each line of runtimes.def needs one in runtime_symbols.def");
 
 static bool file_defines(const struct elf_lookup *lookup, const char *name, bool may_be_local)
 {
@@ -78,24 +79,35 @@ static bool file_has_functions(const struct elf_image *image, const struct runti
 	       go_names_contain(&module, &image->source, line->symbols, count) == 0;
 }
 
-bool runtime_check_file(const struct elf_source *source, uint32_t wanted)
+/* Returns what a line says of a file. */
+static enum runtime_access line_access(const struct runtime_line *line,
+				       const struct elf_image *image,
+				       const struct elf_lookup *lookup)
 {
+	if (line->is_go)
+		return file_has_functions(image, line) ? RUNTIME_ACCESS_WALK : RUNTIME_ACCESS_NONE;
+	return file_defines_all(lookup, line) ? RUNTIME_ACCESS_READ : RUNTIME_ACCESS_NONE;
+}
+
+enum runtime_access runtime_check_file(const struct elf_source *source, uint32_t wanted)
+{
+	const size_t count = sizeof(runtime_lines) / sizeof(runtime_lines[0]);
+	enum runtime_access most = RUNTIME_ACCESS_NONE;
 	struct elf_image image;
 	struct elf_lookup lookup;
-	bool found = false;
 
 	if (elf_image_init(&image, source) < 0)
-		return false;
+		return RUNTIME_ACCESS_NONE;
 	int r = elf_lookup_init(&lookup, &image);
-	for (size_t i = 0; !r && i < sizeof(runtime_lines) / sizeof(runtime_lines[0]) && !found;
-	     i++) {
+	for (size_t i = 0; !r && i < count && most != RUNTIME_ACCESS_READ; i++) {
 		const struct runtime_line *line = &runtime_lines[i];
+		const enum runtime_access access = wanted >> line->runtime & 1
+						       ? line_access(line, &image, &lookup)
+						       : RUNTIME_ACCESS_NONE;
 
-		found =
-		    wanted >> line->runtime & 1 && (line->is_go ? file_has_functions(&image, line)
-								: file_defines_all(&lookup, line));
+		most = access > most ? access : most;
 	}
 	elf_lookup_fini(&lookup);
 	elf_image_fini(&image);
-	return found;
+	return most;
 }

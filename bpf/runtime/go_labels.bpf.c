@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * The walker of Go's labels.
+ * The walker of Go's labels and of the ids of goroutines.
  *
  * How this works. Go is unwound like native code, so there are no frames to find. But a goroutine
  * may have labels, and these are pushed as one frame, which the symbolizer turns into labels of the
@@ -10,7 +10,8 @@
  * stack that was walked must be that of this goroutine. So no labels of another one are shown.
  *
  * Each request often makes labels of its own with the same texts. So the frame contains a hash of
- * the texts, and not where they are.
+ * the texts, and not where they are. The id of the goroutine is no frame: it is a part of the
+ * sample, so that all goroutines share their stacks.
  *
  * Example: pprof.Do(ctx, pprof.Labels("request", "checkout"), work). The stack is work, pprof.Do,
  * main.handle, runtime.goexit. At the last one the walker reads runtime.g from thread-local
@@ -47,7 +48,8 @@ static __always_inline uint64_t go_labels_goroutine(const struct unwind_state *s
 	return s->sp > bounds[0] && s->sp <= bounds[1] ? user : 0;
 }
 
-/* Finds the list of labels: sets `list` and `count`. `list` is 0 if there is none. */
+/* Finds the goroutine and its list of labels: sets the id of the sample's goroutine, `list` and
+ * `count`. `list` is 0 if there is none. */
 static __always_inline int go_labels_find(struct unwind_state *s, UNWIND_ENV env,
 					  const struct go_labels_block *b)
 {
@@ -57,7 +59,10 @@ static __always_inline int go_labels_find(struct unwind_state *s, UNWIND_ENV env
 
 	p->list = 0;
 	p->count = 0;
-	const uint64_t labels = goroutine ? walker_read(env, goroutine + b->labels) : 0;
+	if (goroutine && b->id)
+		s->runtime.goroutine = walker_read(env, goroutine + b->id);
+	const uint64_t labels =
+	    goroutine && b->labels ? walker_read(env, goroutine + b->labels) : 0;
 
 	if (!labels || env_read(env, words, 2 * sizeof(words[0]), labels))
 		return 0;

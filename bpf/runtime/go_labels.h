@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * Labels of Go 1.21 to 1.27: what the walker and the symbolizer share. All offsets are in bytes,
- * and all texts of Go are {address, length}.
+ * Labels and ids of goroutines of Go 1.21 to 1.27: what the walker and the symbolizer share. All
+ * offsets are in bytes, and all texts of Go are {address, length}.
  *
  * A program gives labels to a goroutine (runtime/pprof.Do). They are at runtime.g.labels: from Go
  * 1.24 on a pointer to a slice of {key, value}, before that one to a map with such texts
@@ -40,7 +40,8 @@ struct go_labels_block {
 	int64_t current; /* from the thread pointer to the address of the runtime.g that runs */
 	uint32_t thread; /* runtime.g.m */
 	uint32_t user;	 /* runtime.m.curg: the goroutine, also while runtime.m.g0 runs */
-	uint32_t labels; /* runtime.g.labels */
+	uint32_t labels; /* runtime.g.labels; 0: the program gives none */
+	uint32_t id;	 /* runtime.g.goid; 0: it is not wanted */
 	uint32_t is_map;
 };
 _Static_assert(sizeof(struct go_labels_block) <= BH_RUNTIME_BLOCK_BYTES, "fits");

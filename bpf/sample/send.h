@@ -32,11 +32,28 @@ static __always_inline __u64 *send_entry_slot(const struct bh_sample *h)
 	return bpf_map_lookup_elem(&stack_dedup, &index);
 }
 
+/* Adds the goroutine, if the sample has one, after the frames of the record. Returns the size of
+ * the record. */
+static __always_inline __u64 send_finish_record(struct cpu_state *cpu)
+{
+	struct unwind_state *s = &cpu->unwind;
+	__u64 at = (__u64)s->header.user_count + s->header.kernel_count;
+
+	/* The check and the use must be in one register for the verifier. */
+	asm volatile("" : "+r"(at));
+	if (s->runtime.goroutine && at < BH_FRAMES_ROOM) {
+		s->frames[at] = s->runtime.goroutine;
+		s->header.flags |= BH_SAMPLE_GOROUTINE;
+		at++;
+	}
+	return sizeof(s->header) + at * sizeof(s->frames[0]);
+}
+
 /* Sends the record with its frames, and remembers that in stack_dedup. */
 static __always_inline void send_stack(struct cpu_state *cpu)
 {
 	const struct bh_sample *h = &cpu->unwind.header;
-	__u64 size = sizeof(*h) + ((__u64)h->user_count + h->kernel_count) * 8;
+	__u64 size = send_finish_record(cpu);
 	__u64 *slot = send_entry_slot(h);
 
 	if (size > sizeof(*h) + sizeof(cpu->unwind.frames))

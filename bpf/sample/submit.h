@@ -134,7 +134,9 @@ static __always_inline void submit(struct bpf_perf_event_data *ctx, struct cpu_s
 	if ((entry ^ last) >> 16 == 0 && (__u16)(entry - last) < BH_DEDUP_EPOCHS) {
 		h->user_count = 0;
 		h->kernel_count = 0;
-		send_record(cpu, sizeof(*h), submit_flags(cpu, sizeof(*h)));
+		const __u64 size = send_finish_record(cpu);
+
+		send_record(cpu, size, submit_flags(cpu, size));
 		return;
 	}
 	cpu->generated_waits |= cpu->unwind.generated;

@@ -98,7 +98,8 @@ struct unwind_runtime {
 	uint32_t resume;		   /* enum walker_resume */
 	uint32_t sequence, slot;	   /* of the process's slot, to detect a change */
 	uint32_t started;		   /* set of runtimes whose walkers were called */
-	uint32_t new_code; /* this CPU has not seen some of the managed code before */
+	uint32_t new_code;  /* this CPU has not seen some of the managed code before */
+	uint64_t goroutine; /* the id of the one that the thread runs; 0: none, or unknown */
 	/* For method_cache.h: the part of the key that identifies the process, and the position of
 	 * the entry that was used last. */
 	uint64_t method_key, method_position;
@@ -175,6 +176,7 @@ static __always_inline void unwind_start(struct unwind_state *s)
 	s->runtime.managed_frames = 0;
 	s->runtime.started = 0;
 	s->runtime.new_code = 0;
+	s->runtime.goroutine = 0;
 	s->runtime.verdict = WALKER_MOVED;
 	s->runtime.resume = WALKER_AT_FRAME;
 	s->runtime.method_position = 0;

@@ -69,7 +69,7 @@ struct profile_label {
 };
 
 enum {
-	PROFILE_LABELS_MAX = 10 /* NAMED_LABELS_MAX */
+	PROFILE_LABELS_MAX = 11 /* NAMED_LABELS_MAX, and the id of the goroutine */
 };
 
 /* The labels of a stack, with different keys. */

@@ -13,7 +13,7 @@ enum {
 	OTLP_READ_FRAMES_MAX = 16384,
 	/* Attributes of one sample that are written: the thread's name and id, the CPU, and the
 	 * labels (PROFILE_LABELS_MAX). */
-	OTLP_SAMPLE_ATTRIBUTES_MAX = 13,
+	OTLP_SAMPLE_ATTRIBUTES_MAX = 14,
 	/* Timestamps that are converted to little endian at once, so that a sample with millions of
 	 * them needs no memory. */
 	OTLP_TIMES_AT_ONCE = 64,

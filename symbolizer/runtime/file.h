@@ -16,6 +16,7 @@ struct runtime_file {
 	const char *path; /* as the process sees it: chosen by its owner, good as a hint only */
 	struct elf_image image;
 	struct elf_lookup symbols;
+	uint32_t wanted; /* a set of common/runtimes.h: says which extras are wanted */
 };
 
 struct runtime_symbol {

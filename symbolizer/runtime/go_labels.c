@@ -22,7 +22,7 @@ static void go_labels_release(void *image)
 	free(image);
 }
 
-static int fill_layout(struct runtime_process *process)
+static int go_labels_attach(struct runtime_process *process)
 {
 	const struct go_labels_image *image = process->image;
 	struct runtime_layout *layout = &process->layout;
@@ -33,18 +33,6 @@ static int fill_layout(struct runtime_process *process)
 	layout->ranges[layout->range_count++] = (struct runtime_range){
 	    .start = start, .end = start + image->exit_size, .in_file = true};
 	return 0;
-}
-
-static int go_labels_attach(struct runtime_process *process)
-{
-	return fill_layout(process);
-}
-
-/* What is known of the other process is not needed. */
-static int go_labels_expect(struct runtime_process *process, const struct runtime_layout *known)
-{
-	(void)known;
-	return fill_layout(process);
 }
 
 /* Reads a text, and adds it to the hash as the walker did. */
@@ -135,10 +123,10 @@ static void go_labels_detach(struct runtime_process *process)
 
 const struct runtime_ops runtime_go_labels = {
     .is_labels = true,
+    .without_memory = true,
     .recognise = go_labels_file_recognise,
     .release = go_labels_release,
     .attach = go_labels_attach,
-    .expect = go_labels_expect,
     .symbolize = go_labels_symbolize,
     .drop_cache = go_labels_drop_cache,
     .detach = go_labels_detach,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How this works. A Go program that never gives labels to a goroutine lacks the function that does
- * it, because the linker leaves out what is not called. Where the labels are is read from the code
- * of the runtime, so that it needs no table of versions (x86-64):
+ * it, because the linker leaves out what is not called. Where the labels and the id of a goroutine
+ * are is read from the code of the runtime, so that it needs no table of versions (x86-64):
  *
  * runtime.systemstack (runtime/asm_amd64.s) begins with
  *	mov %fs:OFFSET,%rax		or: mov $OFFSET,%rcx; mov %fs:(%rcx),%rax
@@ -15,6 +15,15 @@
  * collector, from the goroutine in r14:
  *	mov LABELS(%r14),%REG
  *
+ * runtime.casgstatus (runtime/proc.go) changes the status of a goroutine. In runtime.g the id is
+ * eight bytes after the status (runtime/runtime2.go):
+ *
+ *	lock cmpxchg %REG,STATUS(%REG)
+ *
+ * runtime.goroutineheader (runtime/traceback.go) prints the id, so it must load it:
+ *
+ *	mov STATUS+8(%REG),%REG
+ *
  * The version, which is in the file for `go version`, tells whether labels are a map: before 1.24.
  */
 #include "symbolizer/runtime/go_labels_file.h"
@@ -24,12 +33,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/runtimes.h"
 #include "parse/go_module.h"
 #include "parse/go_names.h"
 #include "symbolizer/runtime/recognise.h"
 
 enum {
-	CODE_BYTES = 96, /* that are read of a function */
+	CODE_BYTES = 96,      /* that are read of a function */
+	ID_CODE_BYTES = 1024, /* the same, to find the id */
+	ID_AFTER_STATUS = 8,  /* runtime.g.atomicstatus and stackLock */
 	OFFSET_MAX = 4096,
 	LABELS_SLICE_SINCE = 24, /* Go 1.24 */
 	MINOR_FIRST = 21,	 /* before, stacks end in runtime.systemstack */
@@ -41,18 +53,26 @@ enum {
 	RUNTIME_BYTES = 32, /* of its name with the version */
 };
 
-/* common/runtime_symbols.def has them for the manager. */
+/* common/runtime_symbols.def has them for the manager. Those of labels come first, those of ids
+ * last, and what both need is between. */
 enum {
+	NAME_SET,
 	NAME_EXIT,
 	NAME_SYSTEM_STACK,
-	NAME_SET,
-	NAMES
+	NAME_CHANGE_STATUS,
+	NAME_PRINT_ID,
+	NAMES,
+
+	LABELS_FIRST = NAME_SET,
+	LABELS_END = NAME_SYSTEM_STACK + 1,
+	IDS_FIRST = NAME_EXIT,
 };
+_Static_assert((int)NAMES <= (int)GO_NAMES_MAX, "they are searched at once");
 
 static const char *const names[NAMES] = {
-    [NAME_EXIT] = "runtime.goexit",
-    [NAME_SYSTEM_STACK] = "runtime.systemstack",
-    [NAME_SET] = "runtime/pprof.runtime_setProfLabel",
+    [NAME_SET] = "runtime/pprof.runtime_setProfLabel", [NAME_EXIT] = "runtime.goexit",
+    [NAME_SYSTEM_STACK] = "runtime.systemstack",       [NAME_CHANGE_STATUS] = "runtime.casgstatus",
+    [NAME_PRINT_ID] = "runtime.goroutineheader",
 };
 
 static int32_t read_i32(const uint8_t *bytes)
@@ -109,12 +129,11 @@ static bool decode_offset(const uint8_t *code, size_t length, const uint8_t opco
 	return false;
 }
 
-int go_labels_file_decode(const uint8_t *stack, size_t stack_length, const uint8_t *set,
-			  size_t set_length, struct go_labels_block *block)
+int go_labels_file_decode_user(const uint8_t *stack, size_t stack_length,
+			       struct go_labels_block *block)
 {
 	static const uint8_t load_thread[] = {0x48, 0x8b, 0x58};
 	static const uint8_t compare_user[] = {0x48, 0x3b, 0x83};
-	static const uint8_t load_labels[] = {0x49, 0x8b, 0x86};
 	const uint8_t *at = decode_current(stack, stack_length, &block->current);
 
 	if (!at || at + sizeof(load_thread) >= stack + stack_length ||
@@ -124,10 +143,52 @@ int go_labels_file_decode(const uint8_t *stack, size_t stack_length, const uint8
 	at += sizeof(load_thread) + 1;
 	return offset_is_sound((int32_t)block->thread) &&
 		       decode_offset(at, (size_t)(stack + stack_length - at), compare_user, false,
-				     &block->user) &&
-		       decode_offset(set, set_length, load_labels, true, &block->labels)
+				     &block->user)
 		   ? 0
 		   : -ENOTSUP;
+}
+
+int go_labels_file_decode_labels(const uint8_t *set, size_t length, struct go_labels_block *block)
+{
+	static const uint8_t load_labels[] = {0x49, 0x8b, 0x86};
+
+	return decode_offset(set, length, load_labels, true, &block->labels) ? 0 : -ENOTSUP;
+}
+
+/* Returns whether an instruction with this ModRM byte has an address of a register and an offset of
+ * four bytes. */
+static bool has_offset(uint8_t modrm)
+{
+	return modrm >> 6 == 2 && (modrm & 7) != 4;
+}
+
+/* Returns whether the code loads eight bytes from this offset. */
+static bool loads_word(const uint8_t *code, size_t length, uint32_t offset)
+{
+	for (size_t i = 0; i + 3 + sizeof(offset) <= length; i++) {
+		if ((code[i] & 0xf8) == 0x48 && code[i + 1] == 0x8b && has_offset(code[i + 2]) &&
+		    (uint32_t)read_i32(code + i + 3) == offset)
+			return true;
+	}
+	return false;
+}
+
+int go_labels_file_decode_id(const uint8_t *change, size_t change_length, const uint8_t *print,
+			     size_t print_length, struct go_labels_block *block)
+{
+	static const uint8_t exchange[] = {0xf0, 0x0f, 0xb1};
+	const uint8_t *at = memmem(change, change_length, exchange, sizeof(exchange));
+	const size_t size = sizeof(exchange) + 1 + sizeof(int32_t);
+
+	if (!at || (size_t)(change + change_length - at) < size || !has_offset(at[3]))
+		return -ENOTSUP;
+	const int32_t offset = read_i32(at + 4);
+
+	if (!offset_is_sound(offset) ||
+	    !loads_word(print, print_length, (uint32_t)offset + ID_AFTER_STATUS))
+		return -ENOTSUP;
+	block->id = (uint32_t)offset + ID_AFTER_STATUS;
+	return 0;
 }
 
 /* Returns the minor version of Go, 26 for 1.26; 0 if it is unknown. The format is that of
@@ -156,31 +217,71 @@ static int refuse(struct runtime_refusal *refusal, const char *path, unsigned in
 	return recognise_refuse(refusal, path, runtime, "goroutine labels", why);
 }
 
-/* Reads the start of a function. Returns the length. */
+/* Reads up to `size` bytes from the start of a function. Returns the length. */
 static size_t read_code(const struct runtime_file *file, const struct go_place *place,
-			uint8_t code[static CODE_BYTES])
+			uint8_t *code, size_t size)
 {
-	const size_t length = place->size < CODE_BYTES ? (size_t)place->size : CODE_BYTES;
+	const size_t length = place->size < size ? (size_t)place->size : size;
 
 	return runtime_file_read(file, place->vaddr, code, length) < 0 ? 0 : length;
+}
+
+/* Reads the block from the code. */
+static int read_block(const struct runtime_file *file, const struct go_place places[static NAMES],
+		      struct go_labels_block *block)
+{
+	uint8_t code[CODE_BYTES], change[ID_CODE_BYTES], print[ID_CODE_BYTES];
+	size_t length = read_code(file, &places[NAME_SYSTEM_STACK], code, sizeof(code));
+	int r = go_labels_file_decode_user(code, length, block);
+
+	if (!r && places[NAME_SET].size) {
+		length = read_code(file, &places[NAME_SET], code, sizeof(code));
+		r = go_labels_file_decode_labels(code, length, block);
+	}
+	if (!r && places[NAME_PRINT_ID].size) {
+		length = read_code(file, &places[NAME_CHANGE_STATUS], change, sizeof(change));
+		r = go_labels_file_decode_id(
+		    change, length, print,
+		    read_code(file, &places[NAME_PRINT_ID], print, sizeof(print)), block);
+	}
+	return r;
+}
+
+/* Finds the functions that are needed for what is wanted and is there. The places of the others
+ * stay empty. Returns 0, -ENOENT or -ENOMEM. */
+static int find_functions(const struct runtime_file *file, struct go_place places[static NAMES])
+{
+	const struct elf_source *source = &file->image.source;
+	unsigned int first = IDS_FIRST, end = NAMES;
+	struct go_module module;
+
+	/* Most programs lack the names, and moduledata is far to seek. */
+	if (go_module_find_table(&module, &file->image) < 0)
+		return -ENOENT;
+	if (go_names_contain(&module, source, names, LABELS_END) == 0)
+		first = LABELS_FIRST;
+	if (!(file->wanted >> RUNTIME_ID_GOROUTINE_IDS & 1))
+		end = LABELS_END;
+	if ((first != LABELS_FIRST && end == LABELS_END) ||
+	    go_module_find(&module, &file->image) < 0)
+		return -ENOENT;
+	memset(places, 0, NAMES * sizeof(places[0]));
+	const int r = go_names_find(&module, source, names + first, end - first, places + first);
+
+	return r < 0 && r != -ENOMEM ? -ENOENT : r;
 }
 
 int go_labels_file_recognise(const struct runtime_file *file, void **image,
 			     struct runtime_refusal *refusal)
 {
 	const unsigned int minor = minor_version(file);
-	uint8_t stack[CODE_BYTES], set[CODE_BYTES];
 	struct go_place places[NAMES];
-	struct go_module module;
 
-	/* Most programs lack the names, and moduledata is far to seek. */
-	if (minor < MINOR_FIRST || go_module_find_table(&module, &file->image) < 0 ||
-	    go_names_contain(&module, &file->image.source, names, NAMES) < 0 ||
-	    go_module_find(&module, &file->image) < 0)
+	if (minor < MINOR_FIRST)
 		return -ENOENT;
-	int r = go_names_find(&module, &file->image.source, names, NAMES, places);
+	int r = find_functions(file, places);
 	if (r < 0)
-		return r == -ENOMEM ? r : -ENOENT;
+		return r;
 	if (minor > MINOR_LAST)
 		return refuse(refusal, file->path, minor, "this version is not supported");
 	struct go_labels_image *made = calloc(1, sizeof(*made));
@@ -189,8 +290,7 @@ int go_labels_file_recognise(const struct runtime_file *file, void **image,
 	made->block.is_map = minor < LABELS_SLICE_SINCE;
 	made->exit_vaddr = places[NAME_EXIT].vaddr;
 	made->exit_size = places[NAME_EXIT].size;
-	r = go_labels_file_decode(stack, read_code(file, &places[NAME_SYSTEM_STACK], stack), set,
-				  read_code(file, &places[NAME_SET], set), &made->block);
+	r = read_block(file, places, &made->block);
 	if (r < 0) {
 		free(made);
 		return refuse(refusal, file->path, minor,

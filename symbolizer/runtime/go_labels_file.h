@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recognises a Go program that gives labels to its goroutines, and finds out where they are. */
+/* Recognises a Go program that gives labels to its goroutines, or any one if the ids of goroutines
+ * are wanted, and finds out where both are. */
 #ifndef SYMBOLIZER_RUNTIME_GO_LABELS_FILE_H
 #define SYMBOLIZER_RUNTIME_GO_LABELS_FILE_H
 
@@ -17,9 +18,18 @@ struct go_labels_image {
 int go_labels_file_recognise(const struct runtime_file *file, void **image,
 			     struct runtime_refusal *refusal);
 
-/* Reads the block from the code of runtime.systemstack and of runtime/pprof.runtime_setProfLabel,
- * but for `is_map`. Returns 0, or -ENOTSUP if the code is not as expected. */
-int go_labels_file_decode(const uint8_t *stack, size_t stack_length, const uint8_t *set,
-			  size_t set_length, struct go_labels_block *block);
+/* The functions below read parts of the block from code. They return 0, or -ENOTSUP if it is not as
+ * expected. */
+
+/* Reads where the goroutine is from the code of runtime.systemstack. */
+int go_labels_file_decode_user(const uint8_t *stack, size_t stack_length,
+			       struct go_labels_block *block);
+
+/* Reads where its labels are from that of runtime/pprof.runtime_setProfLabel. */
+int go_labels_file_decode_labels(const uint8_t *set, size_t length, struct go_labels_block *block);
+
+/* Reads where its id is from those of runtime.casgstatus and runtime.goroutineheader. */
+int go_labels_file_decode_id(const uint8_t *change, size_t change_length, const uint8_t *print,
+			     size_t print_length, struct go_labels_block *block);
 
 #endif

@@ -110,6 +110,10 @@ struct runtime_ops {
 	 * `symbolize` gets a word for an address in memory without a file (bh_frame_raw()), and
 	 * returns -ENOENT if it knows nothing of it, or -EBUSY if it has to be called again. */
 	bool only_names;
+	/* Neither `attach` nor `symbolize` reads the memory of the process: all they need is in the
+	 * file and in the copies that come with the samples. The opener does not hand it out
+	 * (RUNTIME_GO_FUNCTIONS in common/runtime_symbols.def). */
+	bool without_memory;
 	/*
 	 * Determines whether the file is this runtime. Returns 0: it is, and `*image` holds what
 	 * all its processes share, which the caller frees with `release`; -ENOENT: it is not;

@@ -241,12 +241,13 @@ int runtime_attachment_symbolize(struct runtime_attachment *a, struct process_wo
 	struct runtime_process *process = &a->process;
 	struct operation operation = {.words = words, .frames = frames};
 	struct memory *memory = process->memory;
-	int r = -ESRCH;
+	const bool without_memory = process->ops->without_memory;
+	int r = without_memory ? -ESTALE : -ESRCH;
 
 	/* Even a copy cannot be named without what the runtime knew. */
 	if (a->state == RUNTIME_ATTACHMENT_LOST)
 		return -ECANCELED;
-	if (readable) {
+	if (readable && !without_memory) {
 		memory_allow(memory, FRAME_READS, FRAME_BYTES);
 		r = do_watched(a, work, symbolize, &operation);
 	}

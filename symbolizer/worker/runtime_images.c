@@ -91,6 +91,7 @@ int runtime_image_recognise(int fd, const char *path, uint32_t wanted, unsigned 
 
 	if (r < 0)
 		return r;
+	file.wanted = wanted;
 	r = recognise(&file, wanted, runtime, refusal, image);
 	runtime_file_fini(&file);
 	return r;

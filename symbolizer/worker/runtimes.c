@@ -144,13 +144,22 @@ void runtimes_on_watched(struct worker *worker)
 		worker->runtimes->watches_answered++;
 }
 
+/* Returns whether what the runtime needs of its process can be read. */
+static bool attachment_may_try(const struct managed_process *process,
+			       const struct runtime_attachment *attachment)
+{
+	return process->readable || attachment->image->ops->without_memory;
+}
+
 /* Returns whether it is known which runtimes of the process can be attached now. */
 static bool process_is_settled(const struct managed_process *process)
 {
 	if (process->memory_asked || process->memory_due_ns)
 		return false;
-	for (unsigned int i = 0; process->readable && i < process->count; i++) {
-		if (!process->attachments[i]->tried)
+	for (unsigned int i = 0; i < process->count; i++) {
+		const struct runtime_attachment *a = process->attachments[i];
+
+		if (attachment_may_try(process, a) && !a->tried)
 			return false;
 	}
 	return true;
@@ -374,13 +383,15 @@ static uint64_t process_tick(struct worker *worker, struct managed_process *proc
 
 	if (process->memory_due_ns && process->memory_due_ns <= now)
 		process_ask_memory(worker, process);
-	if (!process->readable)
-		return process->memory_due_ns ? process->memory_due_ns : next;
+	if (!process->readable && process->memory_due_ns)
+		next = process->memory_due_ns;
 	if (work_is_quarantined(worker->role.work_page, &subject))
 		return now + LEFT_ALONE_PAUSE_S * NS_PER_S;
 	for (unsigned int i = 0; i < process->count; i++) {
 		struct runtime_attachment *a = process->attachments[i];
 
+		if (!attachment_may_try(process, a))
+			continue;
 		if (a->due_ns && a->due_ns <= now) {
 			const enum runtime_attachment_result result =
 			    process_try(worker, process, a, now);
@@ -434,13 +445,19 @@ void runtimes_tick(struct worker *worker)
 	tick_at(worker, process ? now : next, now);
 }
 
-/* Attaches to a process whose memory can be read from now on. */
+/* Attaches what can be attached. */
 static void process_begin(struct worker *worker, struct managed_process *process)
 {
 	const uint64_t now = clock_monotonic_ns();
 
-	process->readable = process->was_readable = true;
 	tick_at(worker, process_tick(worker, process, now), now);
+}
+
+/* The same, for a process whose memory can be read from now on. */
+static void process_begin_reading(struct worker *worker, struct managed_process *process)
+{
+	process->readable = process->was_readable = true;
+	process_begin(worker, process);
 }
 
 void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
@@ -458,8 +475,10 @@ void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
 		return;
 	}
 	attachment_add(runtimes, process, image, &mapping);
-	if (!process->readable && worker->role.strict_memory)
+	if (image->ops->without_memory)
 		process_begin(worker, process);
+	else if (!process->readable && worker->role.strict_memory)
+		process_begin_reading(worker, process);
 	else if (!process->readable)
 		process_ask_memory(worker, process);
 	/* A further mapping of a runtime that is attached already. */
@@ -498,7 +517,7 @@ bool runtimes_on_memory(struct worker *worker, struct message *message)
 	managed_process_take_memory(process, message);
 	const bool named_too_early = process->named_too_early;
 	process->named_too_early = false;
-	process_begin(worker, process);
+	process_begin_reading(worker, process);
 	return named_too_early;
 }
 

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolizer/worker/sample_check.h"
 
+/* Returns the number of words after the header. */
+static size_t sample_words(const struct bh_sample *header)
+{
+	return (size_t)header->user_count + header->kernel_count +
+	       (header->flags & BH_SAMPLE_GOROUTINE ? 1 : 0);
+}
+
 bool sample_is_valid(const void *record, size_t length)
 {
 	const struct bh_sample *header = record;
@@ -8,8 +15,7 @@ bool sample_is_valid(const void *record, size_t length)
 	if (length < sizeof(*header) || (header->flags & BH_RECORD_COPY) ||
 	    header->user_count > BH_USER_FRAMES_MAX ||
 	    header->kernel_count > BH_KERNEL_FRAMES_MAX || header->reason >= BH_REASON_COUNT ||
-	    length < sizeof(*header) +
-			 ((size_t)header->user_count + header->kernel_count) * sizeof(uint64_t))
+	    length < sizeof(*header) + sample_words(header) * sizeof(uint64_t))
 		return false;
 	if (!(header->flags & BH_SAMPLE_MANAGED))
 		return true;

@@ -6,6 +6,7 @@
 
 #include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/runtimes.h"
+#include "symbolizer/worker/sample_check.h"
 #include "symbolizer/worker/worker.h"
 
 /* Finds the id of the process of a sample. A process that ended before the manager could look at it
@@ -68,7 +69,9 @@ void samples_set_position(struct worker *worker)
 
 bool samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames)
 {
-	struct record_sample sample = {.time_ns = header->time_ns, .cpu = header->cpu};
+	struct record_sample sample = {.time_ns = header->time_ns,
+				       .cpu = header->cpu,
+				       .goroutine = sample_goroutine(header, frames)};
 
 	worker->sample_tgid = header->tgid;
 	runtimes_on_sample(worker, header);

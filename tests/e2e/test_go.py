@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Go programs: one that knows its chains (go/chain.go), built in several ways, has exactly these stacks, with lines and inlined functions;
 stacks of the runtime, which runs on other stacks, go on with the goroutine (go/garbage.go); samples have the labels of their goroutine
-(go/labels.go), never those of another one or of an earlier moment; libraries for C and plugins have exact stacks (go/library.go); and a profile
-agrees with the one that a program makes of itself (go/profiled.go).
+(go/labels.go), never those of another one or of an earlier moment, and if that is wanted its id (go/goroutines.go); libraries for C and plugins
+have exact stacks (go/library.go); and a profile agrees with the one that a program makes of itself (go/profiled.go).
 
 BULKHEAD_GOS: more programs "go", separated by colons. BULKHEAD_GO_TOOLCHAINS: versions that Go downloads, such as go1.27.3.
 """
@@ -52,6 +52,7 @@ LABELS = {
     "main.many": {"1": {"one"}, "2": {"two"}, "3": {"three"}, "4": {"four"}, "5": {"five"}, "6": {"six"}, "7": {"\\x1b[31m"},
                   "8": {"a key or a value of more than forty-eight bytes,"}},
 }
+GOROUTINE = PREFIX + "goroutine.id"
 # Functions and labels of profiled.go have these shares in both profiles, but for chance.
 HOTTEST = 10
 SHARE_TOLERANCE = 0.02
@@ -158,8 +159,8 @@ class Go(lib.Case):
     def running(self, path, *args):
         return self.started(path, str(20 * lib.STRETCH + lib.PATIENCE), *args)
 
-    def samples(self, process, seconds=3):
-        recording = self.record("-p", process.pid, seconds=seconds, freq=499, outputs=("out.folded", "out.otlp"))
+    def samples(self, process, *options, seconds=3):
+        recording = self.record("-p", process.pid, *options, seconds=seconds, freq=499, outputs=("out.folded", "out.otlp"))
         return recording, otlp_decode.read(recording.path("out.otlp"))
 
     def check_chains(self, path, version, title):
@@ -273,6 +274,50 @@ class Go(lib.Case):
                 with self.subTest(go=version, mode=mode):
                     path = self.build(program, toolchain, ["labels.go", *LABELS_MORE[more]], environment, options)
                     self.check_labels(path, f"1.{version}, {mode}")
+
+    def check_goroutines(self, path, title):
+        with self.running(path) as process:
+            recording, samples = self.samples(process, "--runtimes", "all,goroutine_ids")
+        found, wrong, ids = collections.Counter(), collections.Counter(), set()
+        for sample in samples:
+            names = [name for name, _, _ in frames_of(sample)]
+            digits = "".join(name[-1] for name in reversed(names) if re.fullmatch(r"main\.d[0-9]", name))
+            if "main.spin" not in names or names[-1] != "runtime.goexit":
+                continue
+            said = sample["attributes"].get(GOROUTINE)
+            found["missing" if said is None else "right" if said == digits else "wrong"] += otlp_decode.count(sample)
+            ids.add(said)
+            if said not in (None, digits):
+                wrong[digits, said] += 1
+        total = sum(found.values())
+        print(f"  {title}: {found['right']} of {total} samples have the id of their goroutine, {len(ids)} different ones", flush=True)
+        self.assertEqual(wrong, {}, recording.describe())
+        self.assertGreater(total, 500, recording.describe())
+        self.assertGreater(len(ids), 50, recording.describe())
+        self.assertGreaterEqual(found["right"], LEAST_LABELLED * total, f"{found}\n{recording.describe()}")
+        return samples
+
+    def check_no_goroutines(self, path):
+        with self.running(path) as process:
+            recording, samples = self.samples(process, seconds=1)
+        self.assertTrue(any("main.spin" in (name for name, _, _ in frames_of(sample)) for sample in samples), recording.describe())
+        self.assertEqual([sample["attributes"] for sample in samples if GOROUTINE in sample["attributes"]], [])
+
+    def test_goroutine_ids(self):
+        """If they are wanted, also of a program without labels; and next to labels, of which there are as many as before."""
+        for program, toolchain, version in self.versions(JOINED_SINCE, "ids are not supported"):
+            with self.subTest(go=version):
+                path = self.build(program, toolchain, ["goroutines.go"], {"CGO_ENABLED": "0"}, ["-ldflags=-s -w"])
+                self.check_goroutines(path, f"1.{version}")
+                self.check_no_goroutines(path)
+                path = self.build(program, toolchain, ["labels.go"], {"CGO_ENABLED": "0"}, ["-ldflags=-s -w"])
+                with self.running(path) as process:
+                    recording, samples = self.samples(process, "--runtimes", "all,goroutine_ids")
+                browsing = [sample["attributes"] for sample in samples if "main.browse" in [name for name, _, _ in frames_of(sample)]]
+                both = [attributes for attributes in browsing if attributes.get(PREFIX + "request") == "browse" and GOROUTINE in attributes]
+                self.assertGreater(len(both), 0, f"{browsing[:3]}\n{recording.describe()}")
+                self.assertEqual({attributes.keys() & {PREFIX + "request", GOROUTINE} == {PREFIX + "request", GOROUTINE}
+                                  for attributes in browsing if attributes.get(PREFIX + "request")}, {True}, recording.describe())
 
     def check_library(self, process, innermost, outer, title):
         """Patterns of functions, innermost first: those of the library, directly one after the other, and those that must follow, of which the last is the last."""

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walker of Go's labels: whose labels a stack gets, and what forged structures do. */
+/* The walker of Go's labels: whose labels and id a stack gets, and what forged structures do. */
 #include <criterion/criterion.h>
 
 #define RULE_CACHE_BITS 6
@@ -140,6 +140,30 @@ Test(go_labels_walker, the_goroutine_is_the_user_of_the_thread)
 	memory[THREAD_POINTER - 1] = address(SCHEDULER);
 	set_stack(SCHEDULER, 0x7f0000000000, 0x7f0000010000);
 	expect_labels("request", "checkout");
+}
+
+/* The word after the labels is the id. */
+Test(go_labels_walker, the_id_is_that_of_the_goroutine)
+{
+	struct go_labels_block with_id = offsets;
+
+	memory[GOROUTINE + 9] = 17;
+	memory[OTHER + 9] = 18;
+	walk();
+	cr_expect_eq(state.runtime.goroutine, 0, "it is not wanted");
+	with_id.id = 0x48;
+	memcpy(&block, &with_id, sizeof(with_id));
+	expect_labels("request", "checkout");
+	cr_expect_eq(state.runtime.goroutine, 17);
+	/* A program that gives no labels. */
+	with_id.labels = 0;
+	memcpy(&block, &with_id, sizeof(with_id));
+	cr_expect_eq(walk(), 0);
+	cr_expect_eq(state.runtime.goroutine, 17);
+	/* The thread has another user by now. */
+	memory[THREAD + offsets.user / 8] = address(OTHER);
+	cr_expect_eq(walk(), 0);
+	cr_expect_eq(state.runtime.goroutine, 0);
 }
 
 Test(go_labels_walker, another_stack_has_none)

@@ -221,7 +221,7 @@ Test(config_table, runtimes_are_a_set_of_names)
 {
 	const uint32_t python = 1u << RUNTIME_ID_CPYTHON, java = 1u << RUNTIME_ID_HOTSPOT;
 	static const char *const bad[] = {
-	    "",		" ",	 ",", "python", "all,cpython", "cpython,none", "cpython;hotspot",
+	    "",		" ",	 ",", "python", "all,python", "cpython,none", "cpython;hotspot",
 	    "cpythonx", "cpytho"};
 	const char *reason;
 

@@ -78,11 +78,16 @@ Test(options, runtimes_are_a_set_of_names)
 	cr_expect_eq(o.runtimes, RUNTIME_SET_ALL);
 	ACCEPTED("--strict-memory");
 	cr_expect(o.strict_memory);
+	/* An extra comes with its runtime, and "all" has none. */
+	ACCEPTED("--runtimes", "goroutine_ids");
+	cr_expect_eq(o.runtimes, 1u << RUNTIME_ID_GO_LABELS | 1u << RUNTIME_ID_GOROUTINE_IDS);
+	ACCEPTED("--runtimes", "all,goroutine_ids");
+	cr_expect_eq(o.runtimes, RUNTIME_SET_ALL | 1u << RUNTIME_ID_GOROUTINE_IDS);
 	REFUSED("--runtimes", "");
 	REFUSED("--runtimes", "python");
 	REFUSED("--runtimes", "cpython,python");
 	REFUSED("--runtimes", "cpython hotspots");
-	REFUSED("--runtimes", "all,cpython");
+	REFUSED("--runtimes", "all,none");
 	REFUSED("--runtimes");
 	REFUSED("--strict-memory=yes");
 }

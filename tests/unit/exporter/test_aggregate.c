@@ -111,7 +111,7 @@ static void add_thread(struct fixture *f, uint32_t id, uint32_t process)
 static void add_samples(struct fixture *f, uint32_t stack, uint32_t thread, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
-		records_add_sample(f->records, &(struct record_sample){i, stack, thread, 0});
+		records_add_sample(f->records, &(struct record_sample){i, stack, thread, 0, 0});
 }
 
 /* Defines frame 1, stack 1 with it, and thread 1. */
@@ -188,6 +188,46 @@ Test(aggregate, a_stack_has_the_labels_of_its_set)
 	add_samples(f, 2, 1, 1);
 	cr_assert_eq(deliver(f, true), 0);
 	cr_expect_eq(p->samples[0].count, 6);
+	fixture_free(f);
+}
+
+static void expect_label(const struct profile *p, uint32_t sample, uint32_t at, const char *key,
+			 const char *value)
+{
+	const struct profile_label_set *set =
+	    &p->label_sets[p->stacks[p->samples[sample].stack].labels];
+
+	cr_assert_lt(at, set->count);
+	cr_expect_str_eq(p->strings[p->labels[set->labels[at]].key], key);
+	cr_expect_str_eq(p->strings[p->labels[set->labels[at]].value], value);
+}
+
+/* The stack itself has none, so that all goroutines share it. */
+Test(aggregate, a_sample_has_its_goroutine_as_a_label)
+{
+	struct fixture *f = fixture_new();
+	const struct record_label labels[] = {{"user", "7"}, {"goroutine.id", "of the program"}};
+	const uint32_t frame = 1;
+
+	add_sound(f);
+	records_add_label_set(f->records, &(struct record_label_set){3, labels, 2});
+	records_add_stack(f->records, &(struct record_stack){2, 0, &frame, 1, 3});
+	add_samples(f, 1, 1, 1);
+	records_add_sample(f->records, &(struct record_sample){1, 1, 1, 0, 17});
+	records_add_sample(f->records, &(struct record_sample){2, 1, 1, 0, RECORD_GOROUTINE_MAX});
+	records_add_sample(f->records, &(struct record_sample){3, 2, 1, 0, 17});
+	records_add_sample(f->records, &(struct record_sample){4, 1, 1, 0, 17});
+	cr_assert_eq(deliver(f, false), 0);
+	const struct profile *p = &f->aggregate.profile;
+
+	cr_assert_eq(p->samples_count, 4);
+	cr_expect_eq(p->stacks[p->samples[0].stack].labels, 0);
+	cr_expect_eq(p->samples[1].count, 2);
+	expect_label(p, 1, 0, "goroutine.id", "17");
+	expect_label(p, 2, 0, "goroutine.id", "281474976710655");
+	expect_label(p, 3, 0, "user", "7");
+	expect_label(p, 3, 1, "goroutine.id", "17");
+	cr_expect_eq(p->stacks[p->samples[3].stack].plain, p->samples[0].stack);
 	fixture_free(f);
 }
 

@@ -176,7 +176,7 @@ static void send_batch(struct otlp_exporter *e, const struct record_head *head,
 		records_add_thread(records, &(struct record_thread){1, 1, 42, "c"});
 	}
 	for (unsigned int i = 0; i < samples; i++)
-		records_add_sample(records, &(struct record_sample){time_ns + i, 1, 1, i % 2});
+		records_add_sample(records, &(struct record_sample){time_ns + i, 1, 1, i % 2, 0});
 	const uint8_t *data = records_finish(records, head, &length);
 	cr_assert_eq(interval_on_batch(e, data, length), 0);
 	records_free(records);

@@ -90,7 +90,8 @@ static int on_thread(void *t, const struct record_thread *h)
 
 static int on_sample(void *t, const struct record_sample *s)
 {
-	return note(t, "sample %" PRIu64 " %u %u\n", s->time_ns, s->stack, s->thread);
+	return note(t, "sample %" PRIu64 " %u %u %u %" PRIx64 "\n", s->time_ns, s->stack, s->thread,
+		    s->cpu, s->goroutine);
 }
 
 static const struct records_visitor visitor = {on_reset,   on_module,	 on_function,
@@ -109,8 +110,8 @@ static const char expected[] = "module 1 /usr/bin/x 00ff 1234 go/id\n"
 			       "stack 6 0 0 0 0\n"
 			       "process 3 42 18446744073709551615 comm /path with space\n"
 			       "thread 8 3 43 thread\n"
-			       "sample 1000 5 8\n"
-			       "sample 2000 6 8\n";
+			       "sample 1000 5 8 0 0\n"
+			       "sample 2000 6 8 65535 fedc87654321\n";
 
 /* Adds one record of each kind, in another order than that in which they are visited. */
 static void fill(struct records *r)
@@ -118,7 +119,7 @@ static void fill(struct records *r)
 	const uint32_t frames[] = {10, 20, 30};
 	const struct record_label labels[] = {{"request", "checkout"}, {"empty", ""}};
 
-	records_add_sample(r, &(struct record_sample){1000, 5, 8, 0});
+	records_add_sample(r, &(struct record_sample){1000, 5, 8, 0, 0});
 	records_add_thread(r, &(struct record_thread){8, 3, 43, "thread"});
 	records_add_process(r, &(struct record_process){3, 42, UINT64_MAX, "comm",
 							"/path with space", "", "", NULL, 0});
@@ -132,7 +133,7 @@ static void fill(struct records *r)
 	records_add_function(r, &(struct record_function){8, "x+0x10", "", 0, true, NULL});
 	records_add_module(r, &(struct record_module){1, "/usr/bin/x", "00ff", "1234", "go/id"});
 	records_add_module(r, &(struct record_module){2, "", "", "", ""});
-	records_add_sample(r, &(struct record_sample){2000, 6, 8, 1});
+	records_add_sample(r, &(struct record_sample){2000, 6, 8, UINT16_MAX, 0xfedc87654321});
 }
 
 /* Visits a copy that ends where the batch ends, aligned as records_visit() requires, so that the

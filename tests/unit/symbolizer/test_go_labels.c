@@ -27,7 +27,9 @@ static struct go_labels_block block;
 static int decode(const uint8_t *stack, size_t stack_length, const uint8_t *set, size_t set_length)
 {
 	block = (struct go_labels_block){0};
-	return go_labels_file_decode(stack, stack_length, set, set_length, &block);
+	const int r = go_labels_file_decode_user(stack, stack_length, &block);
+
+	return r ? r : go_labels_file_decode_labels(set, set_length, &block);
 }
 
 Test(go_labels, offsets_are_those_of_the_code)
@@ -66,6 +68,40 @@ Test(go_labels, offsets_beyond_the_structures_are_refused)
 	memcpy(set, set_rcx, sizeof(set));
 	set[7] |= 1;
 	cr_expect_eq(decode(stack_1_21, sizeof(stack_1_21), set, sizeof(set)), -ENOTSUP);
+}
+
+/* Of runtime.casgstatus and runtime.goroutineheader as Go 1.23 has them, the parts that are read,
+ * with something like them before. */
+static const uint8_t change[] = {0x0f, 0xb1, 0x8f, 1,	 2,    3, 4,	0xf0, 0x0f,
+				 0xb1, 0x8f, 0x98, 0x00, 0x00, 0, 0x0f, 0x94};
+static const uint8_t print[] = {0x8b, 0x88, 0xa0, 0, 0, 0, 0x48, 0x8b, 0x90, 0xa0, 0, 0, 0, 0x48};
+
+static int decode_id(const uint8_t *code, size_t length, const uint8_t *header,
+		     size_t header_length)
+{
+	block = (struct go_labels_block){0};
+	return go_labels_file_decode_id(code, length, header, header_length, &block);
+}
+
+Test(go_labels, the_id_is_where_the_code_has_it)
+{
+	uint8_t other[sizeof(change)];
+
+	cr_assert_eq(decode_id(change, sizeof(change), print, sizeof(print)), 0);
+	cr_expect_eq(block.id, 0xa0);
+	for (size_t i = 0; i < 15; i++)
+		cr_expect_eq(decode_id(change, i, print, sizeof(print)), -ENOTSUP, "%zu", i);
+	for (size_t i = 0; i < 13; i++)
+		cr_expect_eq(decode_id(change, sizeof(change), print, i), -ENOTSUP, "%zu", i);
+	/* The second function must agree. */
+	memcpy(other, change, sizeof(other));
+	other[11] = 0x90;
+	cr_expect_eq(decode_id(other, sizeof(other), print, sizeof(print)), -ENOTSUP);
+	/* Another kind of address. */
+	memcpy(other, change, sizeof(other));
+	other[10] = 0x8c;
+	cr_expect_eq(decode_id(other, sizeof(other), print, sizeof(print)), -ENOTSUP);
+	cr_expect_eq(block.id, 0);
 }
 
 /* --- copies --- */

@@ -12,6 +12,7 @@
 #include "symbolizer/worker/managed_processes.h"
 #include "symbolizer/worker/runtime_attachment.h"
 #include "symbolizer/worker/runtimes.h"
+#include "symbolizer/worker/runtimes_private.h"
 #include "symbolizer/worker/worker.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/timespec_add.h"
@@ -347,6 +348,55 @@ Test(runtimes, a_process_that_takes_long_to_name_waits_while_samples_may_get_los
 	worker.ring = (struct bpf_ring){0};
 	runtimes_free(&worker);
 }
+
+/* --- a runtime whose names come with the samples --- */
+
+static int attach_at_once(struct runtime_process *process)
+{
+	process->layout.ranges[0] = (struct runtime_range){.start = 1 << 20, .end = 2 << 20};
+	process->layout.range_count = 1;
+	return 0;
+}
+
+static int symbolize_nothing(struct runtime_process *process, const uint64_t *words,
+			     struct named_frames *frames)
+{
+	(void)process;
+	(void)words;
+	(void)frames;
+	return -ESTALE;
+}
+
+Test(runtimes, memory_that_is_not_needed_is_not_requested)
+{
+	static struct named_frames frames;
+	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
+	struct msg_runtime stats[RUNTIME_ID_COUNT] = {0};
+
+	cr_assert_eq(runtimes_init(&worker, table, false), 0);
+	recognition_begin(&worker, 1u << BH_RUNTIME_CPYTHON);
+	recognition_on_module(&worker, add_python(&worker, MODULE));
+	struct runtime_ops ops = *worker.runtimes->processes.images->ops;
+
+	ops.without_memory = true;
+	ops.expect = NULL;
+	ops.attach = attach_at_once;
+	ops.symbolize = symbolize_nothing;
+	worker.runtimes->processes.images->ops = &ops;
+	map(1);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 0);
+	runtimes_on_watched(&worker);
+	cr_expect_eq(runtimes_unsettled(&worker), 0);
+	runtimes_stats(&worker, stats);
+	cr_expect_eq(stats[BH_RUNTIME_CPYTHON].attached, 1);
+	/* Its copy may come with a later stack. */
+	cr_expect_eq(runtimes_symbolize(&worker, runtimes_process(&worker, (uint32_t)getpid()),
+					word, &frames),
+		     NAMES_LATER);
+	runtimes_free(&worker);
+}
+
+/* --- answers of the opener --- */
 
 static bool named_too_early; /* what the last answer returned */
 

@@ -43,6 +43,26 @@ Test(sample_check, the_counts_fit_the_record)
 	cr_expect_not(is_valid(WORDS_MAX));
 }
 
+Test(sample_check, a_goroutine_follows_the_frames)
+{
+	record.header.user_count = 2;
+	record.header.kernel_count = 1;
+	record.words[3] = 17;
+	cr_expect_eq(sample_goroutine(&record.header, record.words), 0);
+	record.header.flags = BH_SAMPLE_GOROUTINE;
+	cr_expect(is_valid(4));
+	cr_expect_not(is_valid(3));
+	cr_expect_eq(sample_goroutine(&record.header, record.words), 17);
+	record.words[3] = RECORD_GOROUTINE_MAX + 1;
+	cr_expect_eq(sample_goroutine(&record.header, record.words), 0);
+	/* Without frames, it is the first word. */
+	record.header.user_count = record.header.kernel_count = 0;
+	record.words[0] = 18;
+	cr_expect(is_valid(1));
+	cr_expect_not(is_valid(0));
+	cr_expect_eq(sample_goroutine(&record.header, record.words), 18);
+}
+
 Test(sample_check, the_reason_is_defined)
 {
 	record.header.reason = BH_REASON_COUNT - 1;

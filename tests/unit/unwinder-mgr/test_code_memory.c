@@ -68,7 +68,7 @@ static void setup(void)
 
 static void watch(void)
 {
-	processes_watch(&manager, manager.modules.all);
+	processes_watch(&manager, manager.modules.all, RUNTIME_ACCESS_READ);
 }
 
 TestSuite(code_memory, .init = setup, .fini = manager_teardown);

@@ -88,7 +88,7 @@ static struct module *map_watched(uint32_t tgid)
 {
 	struct module *module = map(tgid, TEXT, 5);
 
-	processes_watch(&manager, module);
+	processes_watch(&manager, module, RUNTIME_ACCESS_READ);
 	return module;
 }
 
@@ -143,7 +143,7 @@ Test(memory_permits, a_process_without_the_module_is_not_allowed)
 	struct module *module = map(PROCESS, TEXT, 5);
 
 	map(CHILD, TEXT, 6);
-	processes_watch(&manager, module);
+	processes_watch(&manager, module, RUNTIME_ACCESS_READ);
 	processes_publish(&manager);
 	cr_expect_eq(sent(MESSAGE_ALLOW_MEMORY), 1);
 	cr_expect_eq(allowed.tgid, PROCESS);
@@ -220,7 +220,7 @@ Test(memory_permits, a_process_is_reported_later_if_the_opener_is_full)
 	struct module *module = map(PROCESS, TEXT, 5);
 
 	opener_is_full = true;
-	processes_watch(&manager, module);
+	processes_watch(&manager, module, RUNTIME_ACCESS_READ);
 	cr_expect_eq(sent(MESSAGE_MAPPED), 0);
 	processes_publish(&manager);
 	cr_expect_eq(sent(MESSAGE_MAPPED), 0);
@@ -259,4 +259,25 @@ Test(memory_permits, the_kernel_side_knows_who_is_allowed)
 	cr_expect_not(runtime_allowed(PROCESS));
 	processes_exit(&manager, CHILD, 2);
 	cr_expect_not(runtime_allowed(CHILD));
+}
+
+/* A runtime whose names come with the samples. */
+Test(memory_permits, the_kernel_side_may_walk_without_memory_for_the_worker)
+{
+	struct module *module = map(PROCESS, TEXT, 5);
+
+	processes_watch(&manager, module, RUNTIME_ACCESS_WALK);
+	cr_expect(runtime_allowed(PROCESS));
+	cr_expect_eq(sent(MESSAGE_MAPPED), 1);
+	cr_expect_eq(sent(MESSAGE_ALLOW_MEMORY), 0);
+	/* With another runtime, the memory is allowed through the mapping of that one. */
+	processes_watch(&manager, map(PROCESS, OTHER_TEXT, 6), RUNTIME_ACCESS_READ);
+	cr_expect_eq(sent(MESSAGE_ALLOW_MEMORY), 1);
+	cr_expect_eq(allowed.address_start, OTHER_TEXT);
+	map(PROCESS, OTHER_TEXT, 7);
+	cr_expect_eq(sent(MESSAGE_FORBID_MEMORY), 1);
+	cr_expect(runtime_allowed(PROCESS));
+	processes_exec(&manager, PROCESS, "other", 1);
+	cr_expect_not(runtime_allowed(PROCESS));
+	cr_expect_eq(sent(MESSAGE_FORBID_MEMORY), 1);
 }

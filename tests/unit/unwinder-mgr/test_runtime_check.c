@@ -27,9 +27,10 @@ static bool is_runtime(const char *path, uint32_t wanted)
 
 	cr_assert(fd >= 0 && fstat(fd, &st) == 0, "%s", path);
 	const struct elf_source source = {.read = file_read_from, .context = &fd, .size = (uint64_t)st.st_size};
-	const bool is = runtime_check_file(&source, wanted);
+	const enum runtime_access access = runtime_check_file(&source, wanted);
 	close(fd);
-	return is;
+	cr_expect_neq(access, RUNTIME_ACCESS_WALK, "%s", path);
+	return access == RUNTIME_ACCESS_READ;
 }
 
 /* Checks all files that match the pattern. Returns how many. */
@@ -113,6 +114,7 @@ Test(runtime_check, symbols_that_are_not_exported)
 
 static const char with_labels[] = "runtime.goexit\0runtime.systemstack\0runtime/pprof.runtime_setProfLabel";
 static const char with_others[] = "runtime.goexit\0runtime.systemstack\0runtime/pprof.runtime_setProfLabels";
+static const char with_ids[] = "runtime.goexit\0runtime.systemstack\0runtime.casgstatus\0runtime.goroutineheader";
 
 static struct go_fixture go;
 
@@ -123,7 +125,9 @@ static bool is_go_with(const char *names, size_t length, uint32_t wanted)
 
 	memset(go.file.names, 0, sizeof(go.file.names));
 	memcpy(go.file.names, names, length);
-	return runtime_check_file(&source, wanted);
+	const enum runtime_access access = runtime_check_file(&source, wanted);
+	cr_expect_neq(access, RUNTIME_ACCESS_READ, "no memory is handed out");
+	return access == RUNTIME_ACCESS_WALK;
 }
 
 Test(runtime_check, a_program_of_go_is_recognised_by_its_functions)
@@ -135,6 +139,15 @@ Test(runtime_check, a_program_of_go_is_recognised_by_its_functions)
 		cr_expect_not(is_go_with(with_labels, sizeof(with_labels), RUNTIME_SET_ALL & ~(uint32_t)GO_LABELS), "%d", format);
 		cr_expect_not(is_go_with(with_others, sizeof(with_others), GO_LABELS), "%d", format);
 	}
+}
+
+/* All programs of Go are, if the ids of goroutines are wanted, and only then. */
+Test(runtime_check, a_program_of_go_without_labels)
+{
+	go_fixture_init(&go, GO_1_18);
+	cr_expect(is_go_with(with_ids, sizeof(with_ids), RUNTIME_SET_ALL | 1u << RUNTIME_ID_GOROUTINE_IDS));
+	cr_expect_not(is_go_with(with_ids, sizeof(with_ids), RUNTIME_SET_ALL));
+	cr_expect_not(is_go_with(with_others, sizeof(with_others), 1u << RUNTIME_ID_GOROUTINE_IDS));
 }
 
 /* The file may change while it is read, or be cut. */
