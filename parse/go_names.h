@@ -21,7 +21,7 @@
 #include "parse/go_module.h"
 
 enum {
-	GO_NAMES_MAX = 5,	   /* that are searched at once */
+	GO_NAMES_MAX = 6,	   /* that are searched at once */
 	GO_NAMES_LENGTH_MAX = 128, /* of a name */
 };
 

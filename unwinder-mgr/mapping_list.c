@@ -245,7 +245,7 @@ int mapping_list_publish(struct mapping_list *list, struct slabs *slabs, struct 
 		const struct mapping *m = &list->mappings[i];
 
 		to[i] = (struct bh_mapping){.start = m->start, .end = m->end};
-		if (m->module) {
+		if (m->module && !m->module->is_memory) {
 			to[i].bias = m->start - m->file_offset;
 			to[i].slot = m->module->slot;
 			to[i].module_id = m->module->id;

@@ -42,6 +42,10 @@ struct module {
 	uint32_t slot; /* index in the published table, reused after the grace period */
 	enum module_state state;
 	enum runtime_access watched; /* if any, each mapping of it is reported to the worker */
+	/* The file exists in memory only and is no program: what a compiler has generated. It is
+	 * published like memory without a file. */
+	bool is_memory;
+	bool memory_is_new;	/* that is known, and lists were published before */
 	bool checked;		/* the worker wanted to watch it, and its symbols were searched */
 	bool unannounced;	/* the worker could not take the announcement yet */
 	bool shared;		/* other processes find it by its key */
@@ -78,6 +82,7 @@ struct modules {
 	unsigned int placing; /* how many wait for a slab */
 	unsigned int unannounced;
 	bool any_wanted_elsewhere; /* of some module, wanted_elsewhere is set */
+	bool any_memory_is_new;	   /* of some module, memory_is_new is set */
 	unsigned int watched;
 	uint32_t runtimes; /* wanted language runtimes, a set: no others are watched */
 	struct module *vdso;

@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/file_read.h"
 #include "common/log.h"
+#include "common/memory_path.h"
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/module_state.h"
 
@@ -92,6 +93,10 @@ void module_take_rows(struct manager *manager, struct module *module, int error,
 			  log_escape(module->path, name, sizeof(name)), strerror(-error));
 		module_set_state(manager, module,
 				 error == -ENOTSUP ? MODULE_COMPAT : MODULE_UNKNOWN);
+		if (error == -ENOEXEC && memory_path(module->path)) {
+			module->is_memory = module->memory_is_new = true;
+			manager->modules.any_memory_is_new = true;
+		}
 		return;
 	}
 	module->builder = *rows;

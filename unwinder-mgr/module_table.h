@@ -33,7 +33,7 @@ bool module_may_be_built(struct manager *manager, const struct module *module);
 uint32_t module_rules_most(const struct manager *manager, const struct module *module);
 
 /* Takes over the rows that were built for a module, and places them; or, with an error of
- * unwind_table_build(), finds that there are none. Sets the module's state. */
+ * unwind_table_build(), finds that there are none. Sets the module's state, and is_memory. */
 void module_take_rows(struct manager *manager, struct module *module, int error,
 		      const struct unwind_table_builder *rows);
 

@@ -3,6 +3,7 @@
 
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/module_state.h"
+#include "unwinder-mgr/process_reports.h"
 
 enum {
 	SEARCHES_MAX = 8, /* in one tick, for processes that map a module */
@@ -73,6 +74,35 @@ void process_files_on_answer(struct manager *manager, const struct msg_file *ans
 		processes_unshare_module(manager, result.module);
 	if (result.duplicate)
 		processes_replace_module(manager, result.module, result.duplicate);
+}
+
+static bool list_has_new_memory(struct mapping_list *list)
+{
+	mapping_list_merge(list);
+	for (size_t i = 0; list && i < list->count; i++) {
+		if (list->mappings[i].module && list->mappings[i].module->memory_is_new)
+			return true;
+	}
+	return false;
+}
+
+void process_files_publish_memory(struct manager *manager)
+{
+	struct modules *modules = &manager->modules;
+
+	if (!modules->any_memory_is_new)
+		return;
+	modules->any_memory_is_new = false;
+	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
+		for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {
+			if (!list_has_new_memory(p->list))
+				continue;
+			mapping_list_withdraw(p->list, &manager->slabs);
+			process_mark_dirty(&manager->processes, p);
+		}
+	}
+	for (struct module *m = modules->all; m; m = m->next)
+		m->memory_is_new = false;
 }
 
 /* Returns the running process that has mapped the module for longest, by its exec generation, of

@@ -16,7 +16,7 @@ enum {
 _Static_assert((int)RUNTIME_SYMBOLS_MAX <= (int)GO_NAMES_MAX, "functions are searched at once");
 
 struct runtime_line {
-	unsigned int runtime; /* enum runtime_id or enum runtime_extra */
+	enum runtime_id runtime;
 	bool is_go, may_be_local;
 	const char *symbols[RUNTIME_SYMBOLS_MAX]; /* NULL after the last one */
 };
@@ -46,8 +46,8 @@ enum runtime_set {
 #undef RUNTIME_GO_FUNCTIONS
 #undef RUNTIME_WITHOUT_SYMBOLS
 };
-_Static_assert(RUNTIMES_WITH_A_LINE == (1u << RUNTIME_EXTRA_END) - 2u,
-	       "each line of runtimes.def needs one in runtime_symbols.def");
+_Static_assert(RUNTIMES_WITH_A_LINE == RUNTIME_SET_ALL,
+	       "each runtime of runtimes.def needs a line in runtime_symbols.def");
 
 static bool file_defines(const struct elf_lookup *lookup, const char *name, bool may_be_local)
 {

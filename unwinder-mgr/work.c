@@ -133,7 +133,8 @@ static int work_next_tick_ms(const struct manager *manager, uint64_t now)
 
 	if (manager->role.state == ROLE_CONFIGURED || manager->role.state == ROLE_STOPPING ||
 	    manager->scan_wanted || manager->modules.unannounced ||
-	    manager->modules.any_wanted_elsewhere || manager->deferred.first || free_ns <= now)
+	    manager->modules.any_wanted_elsewhere || manager->modules.any_memory_is_new ||
+	    manager->deferred.first || free_ns <= now)
 		return WORK_SOON_MS;
 	if (free_ns - now < TICK_MS * NS_PER_MS)
 		return (int)((free_ns - now) / NS_PER_MS) + 1;
@@ -169,6 +170,7 @@ static void work_on_tick(void *context, uint32_t events)
 	table_builds_tick(manager, now);
 	process_reader_tick(&manager->reader);
 	process_files_request_elsewhere(manager);
+	process_files_publish_memory(manager);
 	work_reclaim(manager, now);
 	processes_publish(manager);
 	work_check_ready(manager, now);

@@ -2,12 +2,17 @@
 /*
  * The walker of Go's labels and of the ids of goroutines.
  *
- * How this works. Go is unwound like native code, so there are no frames to find. But a goroutine
- * may have labels, and these are pushed as one frame, which the symbolizer turns into labels of the
- * stack. The walker is called for the function from which each goroutine starts, runtime.goexit,
- * that is at the end of the stack. The goroutine is the user of the thread at that moment
- * (runtime.m.curg), even if the thread was in the scheduler, in a signal handler or in C code. The
- * stack that was walked must be that of this goroutine. So no labels of another one are shown.
+ * How this works. Go is unwound like native code, so there are no frames to find, except where a
+ * stack becomes too small: runtime.morestack goes on with the stack of the thread, and nothing
+ * there refers to that of the goroutine. It has saved where the goroutine goes on, which the walker
+ * reads. It does not show the frame of runtime.morestack, as tracebacks of Go do not.
+ *
+ * A goroutine may have labels, and these are pushed as one frame, which the symbolizer turns into
+ * labels of the stack. The walker is called for the function from which each goroutine starts,
+ * runtime.goexit, that is at the end of the stack. The goroutine is the user of the thread at that
+ * moment (runtime.m.curg), even if the thread was in the scheduler, in a signal handler or in C
+ * code. The stack that was walked must be that of this goroutine. So no labels of another one are
+ * shown.
  *
  * Each request often makes labels of its own with the same texts. So the frame contains a hash of
  * the texts, and not where they are. The id of the goroutine is no frame: it is a part of the
@@ -25,7 +30,7 @@
 /* What the walker keeps (RUNTIME_STATE). */
 struct go_labels_state {
 	/* These are zero at the start of a stack. */
-	uint64_t done;
+	uint64_t done, moved;
 	uint64_t list, count; /* where the labels are; of a slice, how many */
 	uint64_t hash;
 	/* These are not. */
@@ -34,19 +39,61 @@ struct go_labels_state {
 
 RUNTIME_STATE(go_labels, BH_RUNTIME_GO_LABELS)
 
-/* Finds the goroutine whose stack was walked. Returns its address, or 0. */
-static __always_inline uint64_t go_labels_goroutine(const struct unwind_state *s, UNWIND_ENV env,
-						    const struct go_labels_block *b)
+/* Returns the goroutine that is the user of the thread, or 0, and reads the bounds of its stack. */
+static __always_inline uint64_t go_labels_user(UNWIND_ENV env, const struct go_labels_block *b,
+					       uint64_t bounds[2])
 {
 	const uint64_t current = walker_read(env, env_thread_pointer(env) + b->current);
 	const uint64_t thread = current ? walker_read(env, current + b->thread) : 0;
 	const uint64_t user = thread ? walker_read(env, thread + b->user) : 0;
-	uint64_t bounds[2];
 
-	if (!user || env_read(env, bounds, sizeof(bounds), user + GO_STACK_LOW))
-		return 0;
-	return s->sp > bounds[0] && s->sp <= bounds[1] ? user : 0;
+	return user && !env_read(env, bounds, 2 * sizeof(bounds[0]), user + GO_STACK_LOW) ? user
+											  : 0;
 }
+
+static __always_inline int go_labels_is_inside(const uint64_t bounds[2], uint64_t sp)
+{
+	return sp > bounds[0] && sp <= bounds[1];
+}
+
+/* Finds the goroutine whose stack was walked. Returns its address, or 0. */
+static __always_inline uint64_t go_labels_goroutine(const struct unwind_state *s, UNWIND_ENV env,
+						    const struct go_labels_block *b)
+{
+	uint64_t bounds[2];
+	const uint64_t user = go_labels_user(env, b, bounds);
+
+	return user && go_labels_is_inside(bounds, s->sp) ? user : 0;
+}
+
+/* Moves from runtime.morestack, which is on the stack of the thread, to the function whose stack is
+ * too small. If another goroutine is the user of the thread by now, or none, the stack ends here.
+ */
+static __always_inline int go_labels_move(struct unwind_state *s, UNWIND_ENV env,
+					  const struct go_labels_block *b)
+{
+	struct go_labels_state *p = go_labels_state(s);
+	uint64_t bounds[2];
+	const uint64_t user = go_labels_user(env, b, bounds);
+
+	/* Before it has switched the stack, its rules are right. */
+	if (p->moved || !user || go_labels_is_inside(bounds, s->sp))
+		return UNWIND_CONTINUE;
+	const uint64_t pc = walker_read(env, user + b->saved_pc);
+	const uint64_t sp = walker_read(env, user + b->saved_sp);
+
+	if (!pc || !go_labels_is_inside(bounds, sp))
+		return UNWIND_CONTINUE;
+	s->pc = pc;
+	s->sp = sp;
+	s->fp = walker_read(env, user + b->saved_fp);
+	s->registers_known = 0;
+	s->runtime.verdict = WALKER_MOVED;
+	p->moved = 1;
+	return UNWIND_CONTINUE;
+}
+
+RUNTIME_PART(go_labels, move)
 
 /* Finds the goroutine and its list of labels: sets the id of the sample's goroutine, `list` and
  * `count`. `list` is 0 if there is none. */
@@ -160,6 +207,8 @@ static __always_inline int go_labels_walk(struct unwind_state *s, UNWIND_ENV env
 	struct go_labels_state *p = go_labels_state(s);
 
 	s->runtime.verdict = WALKER_NOT_MINE;
+	if (s->runtime.data == GO_RANGE_GROW)
+		return RUNTIME_CALL(go_labels, move, s, env, b);
 	if (p->done)
 		return UNWIND_CONTINUE;
 	p->done = 1;

@@ -36,6 +36,12 @@ enum {
 };
 _Static_assert(GO_BUCKET_BYTES <= GO_LIST_BYTES, "a bucket fits");
 
+/* What a range of code is for: its `data`. */
+enum {
+	GO_RANGE_START, /* runtime.goexit, from which each goroutine starts */
+	GO_RANGE_GROW,	/* runtime.morestack */
+};
+
 struct go_labels_block {
 	int64_t current; /* from the thread pointer to the address of the runtime.g that runs */
 	uint32_t thread; /* runtime.g.m */
@@ -43,6 +49,7 @@ struct go_labels_block {
 	uint32_t labels; /* runtime.g.labels; 0: the program gives none */
 	uint32_t id;	 /* runtime.g.goid; 0: it is not wanted */
 	uint32_t is_map;
+	uint32_t saved_pc, saved_sp, saved_fp; /* runtime.g.sched: where the goroutine goes on */
 };
 _Static_assert(sizeof(struct go_labels_block) <= BH_RUNTIME_BLOCK_BYTES, "fits");
 

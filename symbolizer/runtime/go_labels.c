@@ -27,11 +27,18 @@ static int go_labels_attach(struct runtime_process *process)
 	const struct go_labels_image *image = process->image;
 	struct runtime_layout *layout = &process->layout;
 	const uint64_t start = image->exit_vaddr + process->bias;
+	const uint64_t grow = image->grow_vaddr + process->bias;
 
 	memset(layout, 0, sizeof(*layout));
 	memcpy(&layout->block, &image->block, sizeof(image->block));
 	layout->ranges[layout->range_count++] = (struct runtime_range){
-	    .start = start, .end = start + image->exit_size, .in_file = true};
+	    .start = grow, .end = grow + image->grow_size, .data = GO_RANGE_GROW, .in_file = true};
+	if (image->block.labels || image->block.id)
+		layout->ranges[layout->range_count++] =
+		    (struct runtime_range){.start = start,
+					   .end = start + image->exit_size,
+					   .data = GO_RANGE_START,
+					   .in_file = true};
 	return 0;
 }
 

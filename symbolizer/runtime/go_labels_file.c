@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How this works. A Go program that never gives labels to a goroutine lacks the function that does
- * it, because the linker leaves out what is not called. Where the labels and the id of a goroutine
- * are is read from the code of the runtime, so that it needs no table of versions (x86-64):
+ * it, because the linker leaves out what is not called. Where everything is in the runtime's
+ * structures is read from its code, so that it needs no table of versions (x86-64):
  *
  * runtime.systemstack (runtime/asm_amd64.s) begins with
  *	mov %fs:OFFSET,%rax		or: mov $OFFSET,%rcx; mov %fs:(%rcx),%rax
@@ -10,6 +10,10 @@
  *	cmp GSIGNAL(%rbx),%rax
  *	...
  *	cmp CURG(%rbx),%rax		runtime.m.curg, the only offset of four bytes
+ *
+ * runtime.morestack (runtime/asm_amd64.s) saves where the goroutine goes on, its address in rdi or
+ *rsi: mov (%rsp),%rax mov %rax,PC(%rdi)		runtime.g.sched.pc lea 8(%rsp),%rax mov
+ *%rax,SP(%rdi) mov %rbp,FP(%rdi)
  *
  * runtime/pprof.runtime_setProfLabel (runtime/proflabel.go) reads the old labels for the garbage
  * collector, from the goroutine in r14:
@@ -39,7 +43,7 @@
 #include "symbolizer/runtime/recognise.h"
 
 enum {
-	CODE_BYTES = 96,      /* that are read of a function */
+	CODE_BYTES = 192,     /* that are read of a function */
 	ID_CODE_BYTES = 1024, /* the same, to find the id */
 	ID_AFTER_STATUS = 8,  /* runtime.g.atomicstatus and stackLock */
 	OFFSET_MAX = 4096,
@@ -53,26 +57,26 @@ enum {
 	RUNTIME_BYTES = 32, /* of its name with the version */
 };
 
-/* common/runtime_symbols.def has them for the manager. Those of labels come first, those of ids
- * last, and what both need is between. */
+/* common/runtime_symbols.def has them for the manager. That of labels comes first, those of ids
+ * last, and what each program has and needs is between. */
 enum {
 	NAME_SET,
 	NAME_EXIT,
 	NAME_SYSTEM_STACK,
+	NAME_GROW,
 	NAME_CHANGE_STATUS,
 	NAME_PRINT_ID,
 	NAMES,
 
-	LABELS_FIRST = NAME_SET,
-	LABELS_END = NAME_SYSTEM_STACK + 1,
-	IDS_FIRST = NAME_EXIT,
+	NEEDED_FIRST = NAME_EXIT,
+	NEEDED_END = NAME_GROW + 1,
 };
 _Static_assert((int)NAMES <= (int)GO_NAMES_MAX, "they are searched at once");
 
 static const char *const names[NAMES] = {
     [NAME_SET] = "runtime/pprof.runtime_setProfLabel", [NAME_EXIT] = "runtime.goexit",
-    [NAME_SYSTEM_STACK] = "runtime.systemstack",       [NAME_CHANGE_STATUS] = "runtime.casgstatus",
-    [NAME_PRINT_ID] = "runtime.goroutineheader",
+    [NAME_SYSTEM_STACK] = "runtime.systemstack",       [NAME_GROW] = "runtime.morestack",
+    [NAME_CHANGE_STATUS] = "runtime.casgstatus",       [NAME_PRINT_ID] = "runtime.goroutineheader",
 };
 
 static int32_t read_i32(const uint8_t *bytes)
@@ -155,6 +159,36 @@ int go_labels_file_decode_labels(const uint8_t *set, size_t length, struct go_la
 	return decode_offset(set, length, load_labels, true, &block->labels) ? 0 : -ENOTSUP;
 }
 
+int go_labels_file_decode_saved(const uint8_t *code, size_t length, struct go_labels_block *block)
+{
+	/* By the instructions above; 0xff: the register and the offset may differ. */
+	static const uint8_t wanted[] = {0x48, 0x8b, 0x04, 0x24, 0x48, 0x89, 0xff,
+					 0xff, 0x48, 0x8d, 0x44, 0x24, 0x08, 0x48,
+					 0x89, 0xff, 0xff, 0x48, 0x89, 0xff, 0xff};
+	enum {
+		PC = 6,
+		SP = 15,
+		FP = 19 /* the ModRM bytes, before the offsets */
+	};
+
+	for (size_t i = 0; i + sizeof(wanted) <= length; i++) {
+		const uint8_t *at = code + i;
+		const uint8_t base = at[PC] & 7;
+		size_t same = 0;
+
+		while (same < sizeof(wanted) && (wanted[same] == 0xff || wanted[same] == at[same]))
+			same++;
+		if (same < sizeof(wanted) || base == 4 || at[PC] != (0x40 | base) ||
+		    at[SP] != (0x40 | base) || at[FP] != (0x68 | base))
+			continue;
+		block->saved_pc = at[PC + 1];
+		block->saved_sp = at[SP + 1];
+		block->saved_fp = at[FP + 1];
+		return 0;
+	}
+	return -ENOTSUP;
+}
+
 /* Returns whether an instruction with this ModRM byte has an address of a register and an offset of
  * four bytes. */
 static bool has_offset(uint8_t modrm)
@@ -234,6 +268,10 @@ static int read_block(const struct runtime_file *file, const struct go_place pla
 	size_t length = read_code(file, &places[NAME_SYSTEM_STACK], code, sizeof(code));
 	int r = go_labels_file_decode_user(code, length, block);
 
+	if (!r) {
+		length = read_code(file, &places[NAME_GROW], code, sizeof(code));
+		r = go_labels_file_decode_saved(code, length, block);
+	}
 	if (!r && places[NAME_SET].size) {
 		length = read_code(file, &places[NAME_SET], code, sizeof(code));
 		r = go_labels_file_decode_labels(code, length, block);
@@ -252,19 +290,15 @@ static int read_block(const struct runtime_file *file, const struct go_place pla
 static int find_functions(const struct runtime_file *file, struct go_place places[static NAMES])
 {
 	const struct elf_source *source = &file->image.source;
-	unsigned int first = IDS_FIRST, end = NAMES;
+	const bool wants_ids = file->wanted >> RUNTIME_ID_GOROUTINE_IDS & 1;
+	const unsigned int end = wants_ids ? NAMES : NEEDED_END;
 	struct go_module module;
 
-	/* Most programs lack the names, and moduledata is far to seek. */
-	if (go_module_find_table(&module, &file->image) < 0)
+	if (go_module_find(&module, &file->image) < 0)
 		return -ENOENT;
-	if (go_names_contain(&module, source, names, LABELS_END) == 0)
-		first = LABELS_FIRST;
-	if (!(file->wanted >> RUNTIME_ID_GOROUTINE_IDS & 1))
-		end = LABELS_END;
-	if ((first != LABELS_FIRST && end == LABELS_END) ||
-	    go_module_find(&module, &file->image) < 0)
-		return -ENOENT;
+	const bool has_labels = go_names_contain(&module, source, names, NEEDED_FIRST) == 0;
+	const unsigned int first = has_labels ? 0 : NEEDED_FIRST;
+
 	memset(places, 0, NAMES * sizeof(places[0]));
 	const int r = go_names_find(&module, source, names + first, end - first, places + first);
 
@@ -282,19 +316,26 @@ int go_labels_file_recognise(const struct runtime_file *file, void **image,
 	int r = find_functions(file, places);
 	if (r < 0)
 		return r;
+	/* Without labels or ids, nobody misses much: stacks that end while they grow. */
+	const bool is_missed = places[NAME_SET].size || places[NAME_PRINT_ID].size;
 	if (minor > MINOR_LAST)
-		return refuse(refusal, file->path, minor, "this version is not supported");
+		return is_missed
+			   ? refuse(refusal, file->path, minor, "this version is not supported")
+			   : -ENOENT;
 	struct go_labels_image *made = calloc(1, sizeof(*made));
 	if (!made)
 		return -ENOMEM;
 	made->block.is_map = minor < LABELS_SLICE_SINCE;
 	made->exit_vaddr = places[NAME_EXIT].vaddr;
 	made->exit_size = places[NAME_EXIT].size;
+	made->grow_vaddr = places[NAME_GROW].vaddr;
+	made->grow_size = places[NAME_GROW].size;
 	r = read_block(file, places, &made->block);
 	if (r < 0) {
 		free(made);
-		return refuse(refusal, file->path, minor,
-			      "the code of its runtime is not as expected");
+		return is_missed ? refuse(refusal, file->path, minor,
+					  "the code of its runtime is not as expected")
+				 : -ENOENT;
 	}
 	*image = made;
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recognises a Go program that gives labels to its goroutines, or any one if the ids of goroutines
- * are wanted, and finds out where both are. */
+/* Recognises a Go program, and finds out where its goroutines have their labels, their ids, and
+ * where they go on. */
 #ifndef SYMBOLIZER_RUNTIME_GO_LABELS_FILE_H
 #define SYMBOLIZER_RUNTIME_GO_LABELS_FILE_H
 
@@ -11,6 +11,7 @@
 struct go_labels_image {
 	struct go_labels_block block;
 	uint64_t exit_vaddr, exit_size; /* runtime.goexit */
+	uint64_t grow_vaddr, grow_size; /* runtime.morestack */
 };
 
 /* Implements the `recognise` operation of struct runtime_ops. `*image` is a struct go_labels_image,
@@ -24,6 +25,9 @@ int go_labels_file_recognise(const struct runtime_file *file, void **image,
 /* Reads where the goroutine is from the code of runtime.systemstack. */
 int go_labels_file_decode_user(const uint8_t *stack, size_t stack_length,
 			       struct go_labels_block *block);
+
+/* Reads where it says how it goes on from that of runtime.morestack. */
+int go_labels_file_decode_saved(const uint8_t *code, size_t length, struct go_labels_block *block);
 
 /* Reads where its labels are from that of runtime/pprof.runtime_setProfLabel. */
 int go_labels_file_decode_labels(const uint8_t *set, size_t length, struct go_labels_block *block);

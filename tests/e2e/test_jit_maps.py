@@ -41,6 +41,9 @@ class JitMaps(lib.Case):
         """Broken lines are skipped, later lines count, and names of C++ are shown as elsewhere."""
         self.check(0)
 
+    def test_names_of_code_in_a_file_in_memory(self):
+        self.check(6)
+
     def test_names_in_a_large_map(self):
         self.check(3)
 

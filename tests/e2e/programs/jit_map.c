@@ -8,6 +8,8 @@
  * MODE 3: as 0, in a map that is large: 40,000 functions before.
  * MODE 4: hostile: another process writes names at full speed and truncates the map now and then.
  * MODE 5: hostile: in the place of the map is a FIFO.
+ * MODE 6: as 0, and the code is in a file that exists in memory only, mapped once for writing and once
+ * for running, as .NET and Erlang do it.
  */
 #include <sys/stat.h>
 
@@ -25,6 +27,20 @@ enum {
 
 static FILE *map;
 static unsigned char *code;
+
+/* Copies the code into a file in memory, and maps that from its second page on. */
+static unsigned char *in_memory_file(const unsigned char *from)
+{
+	const int fd = memfd_create("doublemapper", MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, 2 * CODE_BYTES) < 0)
+		exit(1);
+	unsigned char *written = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, CODE_BYTES);
+	unsigned char *run = mmap(NULL, CODE_BYTES, PROT_READ | PROT_EXEC, MAP_SHARED, fd, CODE_BYTES);
+
+	memcpy(written, from, CODE_BYTES);
+	return run;
+}
 
 static void name(int function, const char *text)
 {
@@ -94,9 +110,9 @@ int main(int argc, char **argv)
 {
 	const long mode = chain_start(argc, argv, 0);
 
-	code = make_code();
+	code = mode == 6 ? in_memory_file(make_code()) : make_code();
 	open_map(mode);
-	if (mode == 0 || mode == 3)
+	if (mode == 0 || mode == 3 || mode == 6)
 		write_broken_lines(mode == 3 ? FILLER : 0);
 	if (mode != 1)
 		write_first_names();

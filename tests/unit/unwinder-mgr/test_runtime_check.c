@@ -112,9 +112,8 @@ Test(runtime_check, symbols_that_are_not_exported)
 
 /* --- programs of Go, which need no symbols --- */
 
-static const char with_labels[] = "runtime.goexit\0runtime.systemstack\0runtime/pprof.runtime_setProfLabel";
-static const char with_others[] = "runtime.goexit\0runtime.systemstack\0runtime/pprof.runtime_setProfLabels";
-static const char with_ids[] = "runtime.goexit\0runtime.systemstack\0runtime.casgstatus\0runtime.goroutineheader";
+static const char with_all[] = "runtime.goexit\0runtime.systemstack\0runtime.morestack";
+static const char with_others[] = "runtime.goexit\0runtime.systemstack\0runtime.morestacks";
 
 static struct go_fixture go;
 
@@ -134,20 +133,11 @@ Test(runtime_check, a_program_of_go_is_recognised_by_its_functions)
 {
 	for (enum go_format format = GO_1_18; format <= GO_PIE; format++) {
 		go_fixture_init(&go, format);
-		cr_expect(is_go_with(with_labels, sizeof(with_labels), GO_LABELS), "%d", format);
-		cr_expect(is_go_with(with_labels, sizeof(with_labels), RUNTIME_SET_ALL), "%d", format);
-		cr_expect_not(is_go_with(with_labels, sizeof(with_labels), RUNTIME_SET_ALL & ~(uint32_t)GO_LABELS), "%d", format);
+		cr_expect(is_go_with(with_all, sizeof(with_all), GO_LABELS), "%d", format);
+		cr_expect(is_go_with(with_all, sizeof(with_all), RUNTIME_SET_ALL), "%d", format);
+		cr_expect_not(is_go_with(with_all, sizeof(with_all), RUNTIME_SET_ALL & ~(uint32_t)GO_LABELS), "%d", format);
 		cr_expect_not(is_go_with(with_others, sizeof(with_others), GO_LABELS), "%d", format);
 	}
-}
-
-/* All programs of Go are, if the ids of goroutines are wanted, and only then. */
-Test(runtime_check, a_program_of_go_without_labels)
-{
-	go_fixture_init(&go, GO_1_18);
-	cr_expect(is_go_with(with_ids, sizeof(with_ids), RUNTIME_SET_ALL | 1u << RUNTIME_ID_GOROUTINE_IDS));
-	cr_expect_not(is_go_with(with_ids, sizeof(with_ids), RUNTIME_SET_ALL));
-	cr_expect_not(is_go_with(with_others, sizeof(with_others), 1u << RUNTIME_ID_GOROUTINE_IDS));
 }
 
 /* The file may change while it is read, or be cut. */
@@ -156,14 +146,14 @@ Test(runtime_check, forged_programs_of_go_are_not_recognised)
 	go_fixture_init(&go, GO_1_20);
 	/* The names begin after the end of the table, or end before their start. */
 	go.file.table.names_at = sizeof(go.file);
-	cr_expect_not(is_go_with(with_labels, sizeof(with_labels), GO_LABELS));
+	cr_expect_not(is_go_with(with_all, sizeof(with_all), GO_LABELS));
 	go_fixture_init(&go, GO_1_20);
 	go.file.table.units_at = go.file.table.names_at - 1;
-	cr_expect_not(is_go_with(with_labels, sizeof(with_labels), GO_LABELS));
+	cr_expect_not(is_go_with(with_all, sizeof(with_all), GO_LABELS));
 	go_fixture_init(&go, GO_1_20);
-	go.file.table.units_at = go.file.table.names_at + sizeof(with_labels) - 2;
-	cr_expect_not(is_go_with(with_labels, sizeof(with_labels), GO_LABELS), "the last name is cut");
+	go.file.table.units_at = go.file.table.names_at + sizeof(with_all) - 2;
+	cr_expect_not(is_go_with(with_all, sizeof(with_all), GO_LABELS), "the last name is cut");
 	go_fixture_init(&go, GO_1_20);
 	go.file.table.magic++;
-	cr_expect_not(is_go_with(with_labels, sizeof(with_labels), GO_LABELS));
+	cr_expect_not(is_go_with(with_all, sizeof(with_all), GO_LABELS));
 }

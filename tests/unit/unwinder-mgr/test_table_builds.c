@@ -105,6 +105,8 @@ static int new_file(struct stat *file)
 	return new_file_with(NOTHING, file);
 }
 
+static const char *path = "/tmp/file"; /* as the kernel reports it */
+
 /* Lets a process of a user map a file, which is opened then. */
 static void announce(uint32_t tgid, uint32_t uid, int fd, uint64_t inode)
 {
@@ -114,7 +116,7 @@ static void announce(uint32_t tgid, uint32_t uid, int fd, uint64_t inode)
 
 	processes_exec(&manager, tgid, "program", 1);
 	processes_set_tenant(&manager, tgid, tenant_of(uid, 0));
-	processes_map(&manager, tgid, &mapping, &key, "/tmp/file");
+	processes_map(&manager, tgid, &mapping, &key, path);
 	const struct msg_file answer = {.cookie = last.cookie, .same_file = 1, .uid = uid};
 	process_files_on_answer(&manager, &answer, fd);
 }
@@ -331,6 +333,65 @@ Test(table_builds, a_file_of_32_bits_has_no_table_and_no_frame_pointers)
 
 	cr_assert_eq(write(fd, ident, sizeof(ident)), sizeof(ident));
 	cr_expect_eq(map(10, USER, fd, 1), MODULE_COMPAT);
+}
+
+/* Returns the module in the published list of a process with one mapping. */
+static uint32_t published_module(uint32_t tgid)
+{
+	const struct process *process = processes_find(&manager.processes, tgid);
+	const struct slab_block block = {.slab = process->slot->mapping_slab,
+					 .offset = process->slot->mapping_offset};
+
+	cr_assert_eq(process->slot->mapping_count, 1);
+	return ((const struct bh_mapping *)slabs_at(&manager.slabs, &block))->module_id;
+}
+
+/* Where .NET and Erlang have their code. A map or the process itself may name it by its address, so
+ * frames must have that. */
+Test(table_builds, generated_code_in_a_file_in_memory_is_memory_without_a_file)
+{
+	struct stat file;
+
+	manager_add_slab();
+	path = "/memfd:doublemapper (deleted)";
+	announce(10, USER, new_file(&file), 1);
+	processes_fork(&manager, 10, 11, 1);
+	processes_publish(&manager);
+	cr_expect_neq(published_module(10), 0, "it is not known yet");
+	manager_finish_builds();
+	process_files_publish_memory(&manager);
+	processes_publish(&manager);
+	cr_expect_eq(published_module(10), 0);
+	cr_expect_eq(published_module(11), 0);
+	cr_expect_not(manager.modules.any_memory_is_new);
+	/* A further process that maps it. */
+	processes_exec(&manager, 12, "program", 1);
+	processes_map(&manager, 12, &(struct mapping){.start = 0x1000, .end = 0x2000},
+		      &(struct module_key){.device_major = 8, .device_minor = 1, .inode = 1}, path);
+	processes_publish(&manager);
+	cr_expect_eq(published_module(12), 0);
+	/* A file of a file system stays a module, whatever is in it. */
+	path = "/tmp/file";
+	map(13, USER, new_file(&file), 2);
+	process_files_publish_memory(&manager);
+	processes_publish(&manager);
+	cr_expect_neq(published_module(13), 0);
+}
+
+/* A program that was executed from memory has names and unwind information in its file. */
+Test(table_builds, a_program_in_memory_is_a_module)
+{
+	static struct bh_rule table[RULES_MAX];
+	static struct peer loader;
+
+	rules_init(&manager.rules, table);
+	manager.slabs.loader = &loader;
+	manager_add_slab();
+	path = "/memfd:program (deleted)";
+	cr_expect_neq(map(10, USER, open("/proc/self/exe", O_RDONLY | O_CLOEXEC), 1), MODULE_UNKNOWN);
+	process_files_publish_memory(&manager);
+	processes_publish(&manager);
+	cr_expect_neq(published_module(10), 0);
 }
 
 /* --- files that have tables --- */
