@@ -77,10 +77,10 @@ bool mapping_list_has(struct mapping_list *list, const struct module *module);
 /* Lets the mappings of `module` belong to `other`. */
 void mapping_list_replace(struct mapping_list *list, struct module *module, struct module *other);
 
-/* Publishes the list in a slab, unless it is published or empty, and counts it in `share`. Memory of
- * modules that are no programs (is_memory) is published without its module. Returns
- * 0; -EDQUOT if the share does not allow it; or a negative errno of slabs_alloc, of which -EAGAIN
- * means that there is no room yet. */
+/* Publishes the list in a slab, unless it is published or empty, and counts it in `share`. Memory
+ * of modules that are no programs (is_memory) is published without its module. Returns 0; -EDQUOT
+ * if the share does not allow it; or a negative errno of slabs_alloc, of which -EAGAIN means that
+ * there is no room yet. */
 int mapping_list_publish(struct mapping_list *list, struct slabs *slabs, struct share *share);
 
 /* Withdraws the published copy, before a change. */

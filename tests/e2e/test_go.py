@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Go programs: one that knows its chains (go/chain.go), built in several ways, has exactly these stacks, with lines and inlined functions;
-stacks of the runtime, which runs on other stacks, go on with the goroutine (go/garbage.go); samples have the labels of their goroutine
+stacks of the runtime, which runs on other stacks, go on with the goroutine (go/garbage.go, go/growth.go); samples have the labels of their goroutine
 (go/labels.go), never those of another one or of an earlier moment, and if that is wanted its id (go/goroutines.go); libraries for C and plugins
 have exact stacks (go/library.go); and a profile agrees with the one that a program makes of itself (go/profiled.go).
 
@@ -8,6 +8,7 @@ BULKHEAD_GOS: more programs "go", separated by colons. BULKHEAD_GO_TOOLCHAINS: v
 """
 import collections
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -224,6 +225,25 @@ class Go(lib.Case):
                 self.assertGreater(switched, 50, recording.describe())
                 self.assertGreaterEqual(joined, LEAST_SHARE * switched, recording.describe())
                 self.assertLess(cut, 0.005 * total + 3, recording.describe())
+
+    def test_stacks_that_grow(self):
+        for program, toolchain, version in self.versions(JOINED_SINCE, "they are not joined"):
+            with self.subTest(go=version):
+                path = self.build(program, toolchain, ["growth.go"], {"CGO_ENABLED": "0"}, ["-ldflags=-s -w"])
+                with self.running(path) as process:
+                    recording, samples = self.samples(process)
+                growing = [[name for name, _, _ in frames_of(sample)] for sample in samples for _ in range(otlp_decode.count(sample))]
+                growing = [names for names in growing if "runtime.newstack" in names and names[-1] != TOO_LARGE]
+                wrong = [names for names in growing if not self.is_growing(names[names.index("runtime.newstack") + 1:])]
+                print(f"  1.{version}: {len(growing) - len(wrong)} of {len(growing)} stacks that grow are whole", flush=True)
+                self.assertGreater(len(growing), 300, recording.describe())
+                self.assertLess(len(wrong), 0.01 * len(growing), f"{wrong[:3]}\n{recording.describe()}")
+
+    @staticmethod
+    def is_growing(callers):
+        """Functions that call runtime.newstack in growth.go, and theirs."""
+        rest = list(itertools.dropwhile(lambda name: name == "main.descend", callers))
+        return bool(callers) and bool(re.fullmatch(r"(main\.grows )?main\.main\.\w+ runtime\.goexit", " ".join(rest)))
 
     def check_labels(self, path, title):
         with self.running(path) as process:

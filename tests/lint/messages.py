@@ -90,7 +90,7 @@ IN_FILE = {
     ("config/config_environment.c", "snprintf"): [2],
     ("config/config_file.c", "snprintf"): [2],
     ("symbolizer/runtime/cpython_file.c", "refuse"): [3],
-    ("symbolizer/runtime/go_labels_file.c", "refuse"): [3],
+    ("symbolizer/runtime/go_file.c", "refuse"): [3],
     ("symbolizer/runtime/perl_file.c", "refuse"): [2],
     ("symbolizer/runtime/php_file.c", "refuse"): [3],
     ("symbolizer/runtime/ruby_file.c", "refuse"): [3],

@@ -80,7 +80,7 @@ Test(options, runtimes_are_a_set_of_names)
 	cr_expect(o.strict_memory);
 	/* An extra comes with its runtime, and "all" has none. */
 	ACCEPTED("--runtimes", "goroutine_ids");
-	cr_expect_eq(o.runtimes, 1u << RUNTIME_ID_GO_LABELS | 1u << RUNTIME_ID_GOROUTINE_IDS);
+	cr_expect_eq(o.runtimes, 1u << RUNTIME_ID_GO | 1u << RUNTIME_ID_GOROUTINE_IDS);
 	ACCEPTED("--runtimes", "all,goroutine_ids");
 	cr_expect_eq(o.runtimes, RUNTIME_SET_ALL | 1u << RUNTIME_ID_GOROUTINE_IDS);
 	REFUSED("--runtimes", "");

@@ -17,7 +17,7 @@ enum {
 	PYTHON = 1 << RUNTIME_ID_CPYTHON,
 	JAVA = 1 << RUNTIME_ID_HOTSPOT,
 	JIT_DEBUG = 1 << RUNTIME_ID_JIT_DEBUG,
-	GO_LABELS = 1 << RUNTIME_ID_GO_LABELS
+	GO = 1 << RUNTIME_ID_GO
 };
 
 static bool is_runtime(const char *path, uint32_t wanted)
@@ -133,10 +133,10 @@ Test(runtime_check, a_program_of_go_is_recognised_by_its_functions)
 {
 	for (enum go_format format = GO_1_18; format <= GO_PIE; format++) {
 		go_fixture_init(&go, format);
-		cr_expect(is_go_with(with_all, sizeof(with_all), GO_LABELS), "%d", format);
+		cr_expect(is_go_with(with_all, sizeof(with_all), GO), "%d", format);
 		cr_expect(is_go_with(with_all, sizeof(with_all), RUNTIME_SET_ALL), "%d", format);
-		cr_expect_not(is_go_with(with_all, sizeof(with_all), RUNTIME_SET_ALL & ~(uint32_t)GO_LABELS), "%d", format);
-		cr_expect_not(is_go_with(with_others, sizeof(with_others), GO_LABELS), "%d", format);
+		cr_expect_not(is_go_with(with_all, sizeof(with_all), RUNTIME_SET_ALL & ~(uint32_t)GO), "%d", format);
+		cr_expect_not(is_go_with(with_others, sizeof(with_others), GO), "%d", format);
 	}
 }
 
@@ -146,14 +146,14 @@ Test(runtime_check, forged_programs_of_go_are_not_recognised)
 	go_fixture_init(&go, GO_1_20);
 	/* The names begin after the end of the table, or end before their start. */
 	go.file.table.names_at = sizeof(go.file);
-	cr_expect_not(is_go_with(with_all, sizeof(with_all), GO_LABELS));
+	cr_expect_not(is_go_with(with_all, sizeof(with_all), GO));
 	go_fixture_init(&go, GO_1_20);
 	go.file.table.units_at = go.file.table.names_at - 1;
-	cr_expect_not(is_go_with(with_all, sizeof(with_all), GO_LABELS));
+	cr_expect_not(is_go_with(with_all, sizeof(with_all), GO));
 	go_fixture_init(&go, GO_1_20);
 	go.file.table.units_at = go.file.table.names_at + sizeof(with_all) - 2;
-	cr_expect_not(is_go_with(with_all, sizeof(with_all), GO_LABELS), "the last name is cut");
+	cr_expect_not(is_go_with(with_all, sizeof(with_all), GO), "the last name is cut");
 	go_fixture_init(&go, GO_1_20);
 	go.file.table.magic++;
-	cr_expect_not(is_go_with(with_all, sizeof(with_all), GO_LABELS));
+	cr_expect_not(is_go_with(with_all, sizeof(with_all), GO));
 }

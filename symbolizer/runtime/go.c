@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Labels of Go 1.21 - 1.27: attaches to a process, and reads labels. Its functions need no runtime:
- * they are unwound and named as native code (symbolizer/namer/go.c).
+ * Go 1.21 - 1.27: attaches to a process, and reads labels. Functions need no runtime: they are
+ * unwound and named as native code (symbolizer/namer/go.c).
  *
- * How this works: all that the walker (bpf/runtime/go_labels.bpf.c) needs is in the file. A frame
+ * How this works: all that the walker (bpf/runtime/go.bpf.c) needs is in the file. A frame
  * consists of a hash of the labels, and does not say where they are: they may have been freed. So
  * they are read from the copy that was made with the first sample, and must have the hash of the
  * frame.
@@ -12,19 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbolizer/runtime/go_labels_file.h"
+#include "symbolizer/runtime/go_file.h"
 #include "symbolizer/runtime/runtime.h"
 
 _Static_assert((int)GO_LABELS_MAX <= (int)NAMED_LABELS_MAX, "all labels have room");
 
-static void go_labels_release(void *image)
+static void go_release(void *image)
 {
 	free(image);
 }
 
-static int go_labels_attach(struct runtime_process *process)
+static int go_attach(struct runtime_process *process)
 {
-	const struct go_labels_image *image = process->image;
+	const struct go_image *image = process->image;
 	struct runtime_layout *layout = &process->layout;
 	const uint64_t start = image->exit_vaddr + process->bias;
 	const uint64_t grow = image->grow_vaddr + process->bias;
@@ -77,7 +77,7 @@ static int read_list(struct memory *memory, uint64_t list[static GO_LIST_WORDS])
 static int read_labels(const struct runtime_process *process, struct named_frames *frames,
 		       uint64_t *hash)
 {
-	const struct go_labels_image *image = process->image;
+	const struct go_image *image = process->image;
 	const uint32_t is_map = image->block.is_map;
 	uint64_t list[GO_LIST_WORDS] = {0};
 	const int length = read_list(process->memory, list);
@@ -103,8 +103,8 @@ static int read_labels(const struct runtime_process *process, struct named_frame
 	return 0;
 }
 
-static int go_labels_symbolize(struct runtime_process *process, const uint64_t *words,
-			       struct named_frames *frames)
+static int go_symbolize(struct runtime_process *process, const uint64_t *words,
+			struct named_frames *frames)
 {
 	uint64_t hash = 0;
 
@@ -118,23 +118,23 @@ static int go_labels_symbolize(struct runtime_process *process, const uint64_t *
 	return r;
 }
 
-static void go_labels_drop_cache(struct runtime_process *process)
+static void go_drop_cache(struct runtime_process *process)
 {
 	process->cached_bytes = 0;
 }
 
-static void go_labels_detach(struct runtime_process *process)
+static void go_detach(struct runtime_process *process)
 {
 	(void)process;
 }
 
-const struct runtime_ops runtime_go_labels = {
+const struct runtime_ops runtime_go = {
     .is_labels = true,
     .without_memory = true,
-    .recognise = go_labels_file_recognise,
-    .release = go_labels_release,
-    .attach = go_labels_attach,
-    .symbolize = go_labels_symbolize,
-    .drop_cache = go_labels_drop_cache,
-    .detach = go_labels_detach,
+    .recognise = go_file_recognise,
+    .release = go_release,
+    .attach = go_attach,
+    .symbolize = go_symbolize,
+    .drop_cache = go_drop_cache,
+    .detach = go_detach,
 };

@@ -11,9 +11,14 @@
  *	...
  *	cmp CURG(%rbx),%rax		runtime.m.curg, the only offset of four bytes
  *
- * runtime.morestack (runtime/asm_amd64.s) saves where the goroutine goes on, its address in rdi or
- *rsi: mov (%rsp),%rax mov %rax,PC(%rdi)		runtime.g.sched.pc lea 8(%rsp),%rax mov
- *%rax,SP(%rdi) mov %rbp,FP(%rdi)
+ * runtime.morestack (runtime/asm_amd64.s) saves where the goroutine goes on. The register that has
+ * its address is rdi or rsi:
+ *
+ *	mov (%rsp),%rax
+ *	mov %rax,PC(%rdi)		runtime.g.sched.pc
+ *	lea 8(%rsp),%rax
+ *	mov %rax,SP(%rdi)
+ *	mov %rbp,FP(%rdi)
  *
  * runtime/pprof.runtime_setProfLabel (runtime/proflabel.go) reads the old labels for the garbage
  * collector, from the goroutine in r14:
@@ -30,7 +35,7 @@
  *
  * The version, which is in the file for `go version`, tells whether labels are a map: before 1.24.
  */
-#include "symbolizer/runtime/go_labels_file.h"
+#include "symbolizer/runtime/go_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -133,8 +138,7 @@ static bool decode_offset(const uint8_t *code, size_t length, const uint8_t opco
 	return false;
 }
 
-int go_labels_file_decode_user(const uint8_t *stack, size_t stack_length,
-			       struct go_labels_block *block)
+int go_file_decode_user(const uint8_t *stack, size_t stack_length, struct go_block *block)
 {
 	static const uint8_t load_thread[] = {0x48, 0x8b, 0x58};
 	static const uint8_t compare_user[] = {0x48, 0x3b, 0x83};
@@ -152,14 +156,14 @@ int go_labels_file_decode_user(const uint8_t *stack, size_t stack_length,
 		   : -ENOTSUP;
 }
 
-int go_labels_file_decode_labels(const uint8_t *set, size_t length, struct go_labels_block *block)
+int go_file_decode_labels(const uint8_t *set, size_t length, struct go_block *block)
 {
 	static const uint8_t load_labels[] = {0x49, 0x8b, 0x86};
 
 	return decode_offset(set, length, load_labels, true, &block->labels) ? 0 : -ENOTSUP;
 }
 
-int go_labels_file_decode_saved(const uint8_t *code, size_t length, struct go_labels_block *block)
+int go_file_decode_saved(const uint8_t *code, size_t length, struct go_block *block)
 {
 	/* By the instructions above; 0xff: the register and the offset may differ. */
 	static const uint8_t wanted[] = {0x48, 0x8b, 0x04, 0x24, 0x48, 0x89, 0xff,
@@ -207,8 +211,8 @@ static bool loads_word(const uint8_t *code, size_t length, uint32_t offset)
 	return false;
 }
 
-int go_labels_file_decode_id(const uint8_t *change, size_t change_length, const uint8_t *print,
-			     size_t print_length, struct go_labels_block *block)
+int go_file_decode_id(const uint8_t *change, size_t change_length, const uint8_t *print,
+		      size_t print_length, struct go_block *block)
 {
 	static const uint8_t exchange[] = {0xf0, 0x0f, 0xb1};
 	const uint8_t *at = memmem(change, change_length, exchange, sizeof(exchange));
@@ -262,25 +266,25 @@ static size_t read_code(const struct runtime_file *file, const struct go_place *
 
 /* Reads the block from the code. */
 static int read_block(const struct runtime_file *file, const struct go_place places[static NAMES],
-		      struct go_labels_block *block)
+		      struct go_block *block)
 {
 	uint8_t code[CODE_BYTES], change[ID_CODE_BYTES], print[ID_CODE_BYTES];
 	size_t length = read_code(file, &places[NAME_SYSTEM_STACK], code, sizeof(code));
-	int r = go_labels_file_decode_user(code, length, block);
+	int r = go_file_decode_user(code, length, block);
 
 	if (!r) {
 		length = read_code(file, &places[NAME_GROW], code, sizeof(code));
-		r = go_labels_file_decode_saved(code, length, block);
+		r = go_file_decode_saved(code, length, block);
 	}
 	if (!r && places[NAME_SET].size) {
 		length = read_code(file, &places[NAME_SET], code, sizeof(code));
-		r = go_labels_file_decode_labels(code, length, block);
+		r = go_file_decode_labels(code, length, block);
 	}
 	if (!r && places[NAME_PRINT_ID].size) {
 		length = read_code(file, &places[NAME_CHANGE_STATUS], change, sizeof(change));
-		r = go_labels_file_decode_id(
-		    change, length, print,
-		    read_code(file, &places[NAME_PRINT_ID], print, sizeof(print)), block);
+		r = go_file_decode_id(change, length, print,
+				      read_code(file, &places[NAME_PRINT_ID], print, sizeof(print)),
+				      block);
 	}
 	return r;
 }
@@ -305,8 +309,8 @@ static int find_functions(const struct runtime_file *file, struct go_place place
 	return r < 0 && r != -ENOMEM ? -ENOENT : r;
 }
 
-int go_labels_file_recognise(const struct runtime_file *file, void **image,
-			     struct runtime_refusal *refusal)
+int go_file_recognise(const struct runtime_file *file, void **image,
+		      struct runtime_refusal *refusal)
 {
 	const unsigned int minor = minor_version(file);
 	struct go_place places[NAMES];
@@ -322,7 +326,7 @@ int go_labels_file_recognise(const struct runtime_file *file, void **image,
 		return is_missed
 			   ? refuse(refusal, file->path, minor, "this version is not supported")
 			   : -ENOENT;
-	struct go_labels_image *made = calloc(1, sizeof(*made));
+	struct go_image *made = calloc(1, sizeof(*made));
 	if (!made)
 		return -ENOMEM;
 	made->block.is_map = minor < LABELS_SLICE_SINCE;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels of Go: where they are, by the code of the runtime, and which ones a copy has. */
+/* Go: where goroutines have what is read, by the runtime's code, and which labels a copy has. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
 
-#include "symbolizer/runtime/go_labels_file.h"
+#include "symbolizer/runtime/go_file.h"
 #include "symbolizer/runtime/runtime.h"
 
 /* --- code --- */
@@ -22,17 +22,17 @@ static const uint8_t stack_1_26[] = {
 static const uint8_t set_rcx[] = {0x49, 0x3b, 0x66, 0x10, 0x49, 0x8b, 0x8e, 0x58, 0x01, 0, 0};
 static const uint8_t set_rax[] = {0x90, 0x49, 0x8b, 0x86, 0x60, 0x01, 0, 0, 0xc3};
 
-static struct go_labels_block block;
+static struct go_block block;
 
 static int decode(const uint8_t *stack, size_t stack_length, const uint8_t *set, size_t set_length)
 {
-	block = (struct go_labels_block){0};
-	const int r = go_labels_file_decode_user(stack, stack_length, &block);
+	block = (struct go_block){0};
+	const int r = go_file_decode_user(stack, stack_length, &block);
 
-	return r ? r : go_labels_file_decode_labels(set, set_length, &block);
+	return r ? r : go_file_decode_labels(set, set_length, &block);
 }
 
-Test(go_labels, offsets_are_those_of_the_code)
+Test(go, offsets_are_those_of_the_code)
 {
 	cr_assert_eq(decode(stack_1_21, sizeof(stack_1_21), set_rcx, sizeof(set_rcx)), 0);
 	cr_expect_eq(block.current, -8);
@@ -45,7 +45,7 @@ Test(go_labels, offsets_are_those_of_the_code)
 	cr_expect_eq(block.labels, 0x160);
 }
 
-Test(go_labels, code_that_is_cut_is_refused)
+Test(go, code_that_is_cut_is_refused)
 {
 	for (size_t i = 0; i < sizeof(stack_1_26); i++)
 		cr_expect_eq(decode(stack_1_26, i, set_rcx, sizeof(set_rcx)), -ENOTSUP, "%zu", i);
@@ -56,7 +56,7 @@ Test(go_labels, code_that_is_cut_is_refused)
 			     i);
 }
 
-Test(go_labels, offsets_beyond_the_structures_are_refused)
+Test(go, offsets_beyond_the_structures_are_refused)
 {
 	uint8_t set[sizeof(set_rcx)];
 
@@ -70,6 +70,44 @@ Test(go_labels, offsets_beyond_the_structures_are_refused)
 	cr_expect_eq(decode(stack_1_21, sizeof(stack_1_21), set, sizeof(set)), -ENOTSUP);
 }
 
+/* Of runtime.morestack as Go 1.21 and 1.26 have it, the part that is read. */
+static const uint8_t grow_1_21[] = {0x48, 0x89, 0x73, 0x18, 0x48, 0x8b, 0x04, 0x24, 0x48,
+				    0x89, 0x46, 0x40, 0x48, 0x8d, 0x44, 0x24, 0x08, 0x48,
+				    0x89, 0x46, 0x38, 0x48, 0x89, 0x6e, 0x68};
+static const uint8_t grow_1_26[] = {0x48, 0x8b, 0x04, 0x24, 0x48, 0x89, 0x47, 0x40,
+				    0x48, 0x8d, 0x44, 0x24, 0x08, 0x48, 0x89, 0x47,
+				    0x38, 0x48, 0x89, 0x6f, 0x60, 0x48};
+
+static int decode_saved(const uint8_t *code, size_t length)
+{
+	block = (struct go_block){0};
+	return go_file_decode_saved(code, length, &block);
+}
+
+Test(go, what_a_goroutine_saves_is_where_the_code_has_it)
+{
+	uint8_t other[sizeof(grow_1_26)];
+
+	cr_assert_eq(decode_saved(grow_1_21, sizeof(grow_1_21)), 0);
+	cr_expect_eq(block.saved_pc, 0x40);
+	cr_expect_eq(block.saved_sp, 0x38);
+	cr_expect_eq(block.saved_fp, 0x68);
+	cr_assert_eq(decode_saved(grow_1_26, sizeof(grow_1_26)), 0);
+	cr_expect_eq(block.saved_fp, 0x60);
+	for (size_t i = 0; i < 21; i++)
+		cr_expect_eq(decode_saved(grow_1_26, i), -ENOTSUP, "%zu", i);
+	/* One of the registers is another one, or memory is addressed in another way. */
+	static const size_t registers[] = {6, 15, 19};
+
+	for (size_t i = 0; i < sizeof(registers) / sizeof(registers[0]); i++) {
+		memcpy(other, grow_1_26, sizeof(other));
+		other[registers[i]] ^= 1;
+		cr_expect_eq(decode_saved(other, sizeof(other)), -ENOTSUP, "%zu", i);
+		other[registers[i]] ^= 0xc1;
+		cr_expect_eq(decode_saved(other, sizeof(other)), -ENOTSUP, "%zu", i);
+	}
+}
+
 /* Of runtime.casgstatus and runtime.goroutineheader as Go 1.23 has them, the parts that are read,
  * with something like them before. */
 static const uint8_t change[] = {0x0f, 0xb1, 0x8f, 1,	 2,    3, 4,	0xf0, 0x0f,
@@ -79,11 +117,11 @@ static const uint8_t print[] = {0x8b, 0x88, 0xa0, 0, 0, 0, 0x48, 0x8b, 0x90, 0xa
 static int decode_id(const uint8_t *code, size_t length, const uint8_t *header,
 		     size_t header_length)
 {
-	block = (struct go_labels_block){0};
-	return go_labels_file_decode_id(code, length, header, header_length, &block);
+	block = (struct go_block){0};
+	return go_file_decode_id(code, length, header, header_length, &block);
 }
 
-Test(go_labels, the_id_is_where_the_code_has_it)
+Test(go, the_id_is_where_the_code_has_it)
 {
 	uint8_t other[sizeof(change)];
 
@@ -122,7 +160,7 @@ static struct {
 } copy;
 static unsigned int texts;
 static uint64_t hash;
-static struct go_labels_image image;
+static struct go_image image;
 static struct memory memory;
 static struct runtime_process process;
 static struct named_frames frames;
@@ -135,13 +173,12 @@ static void setup(void)
 	copy.list_part = (struct bh_memory_part){LIST, 0, sizeof(copy.list)};
 	for (unsigned int i = 0; i < GO_LABELS_MAX * 2; i++)
 		copy.texts[i].part.room = GO_LABEL_BYTES;
-	process =
-	    (struct runtime_process){.ops = &runtime_go_labels, .image = &image, .memory = &memory};
+	process = (struct runtime_process){.ops = &runtime_go, .image = &image, .memory = &memory};
 	memory =
 	    (struct memory){.fd = -1, .copy = (const uint8_t *)&copy, .copy_bytes = sizeof(copy)};
 }
 
-TestSuite(go_labels_copies, .init = setup);
+TestSuite(go_copies, .init = setup);
 
 /* Adds a text to the copy, at a word of the list. */
 static void put_text(uint32_t word, const char *text)
@@ -174,18 +211,18 @@ static uint64_t other_identity; /* bits in which the frame differs from its labe
 
 static int symbolize(void)
 {
-	const uint64_t words[] = {bh_frame_managed(BH_RUNTIME_GO_LABELS, go_frame_payload(hash), 1),
+	const uint64_t words[] = {bh_frame_managed(BH_RUNTIME_GO, go_frame_payload(hash), 1),
 				  go_frame_word(hash) ^ other_identity};
 
 	frames.used = 0;
 	frames.count = 0;
 	memory_allow(&memory, 64, 1 << 16);
-	return runtime_go_labels.symbolize(&process, words, &frames);
+	return runtime_go.symbolize(&process, words, &frames);
 }
 
 static const char long_text[] = "a text of more than forty-eight bytes, of which those are shown";
 
-Test(go_labels_copies, of_a_slice)
+Test(go_copies, of_a_slice)
 {
 	put_label(0, "request", "checkout");
 	put_label(1, "empty", "");
@@ -200,7 +237,7 @@ Test(go_labels_copies, of_a_slice)
 	cr_expect_eq(strncmp(frames.labels[2].value, long_text, GO_LABEL_BYTES), 0);
 }
 
-Test(go_labels_copies, of_a_map)
+Test(go_copies, of_a_map)
 {
 	image.block.is_map = 1;
 	put_label(1, "request", "checkout");
@@ -215,7 +252,7 @@ Test(go_labels_copies, of_a_map)
 	cr_expect_eq(frames.label_count, 0);
 }
 
-Test(go_labels_copies, as_many_as_there_may_be)
+Test(go_copies, as_many_as_there_may_be)
 {
 	for (uint32_t i = 0; i < GO_LABELS_MAX; i++)
 		put_label(i, long_text, long_text);
@@ -224,7 +261,7 @@ Test(go_labels_copies, as_many_as_there_may_be)
 }
 
 /* Other labels than those that were sampled are not shown, whatever the memory says. */
-Test(go_labels_copies, must_have_the_hash_of_the_frame)
+Test(go_copies, must_have_the_hash_of_the_frame)
 {
 	put_label(0, "request", "checkout");
 	copy.texts[1].text[0]++;
@@ -242,7 +279,7 @@ Test(go_labels_copies, must_have_the_hash_of_the_frame)
 	cr_expect_eq(frames.label_count, 0);
 }
 
-Test(go_labels_copies, forged_ones)
+Test(go_copies, forged_ones)
 {
 	put_label(0, "request", "checkout");
 	copy.list[1] = UINT64_MAX;

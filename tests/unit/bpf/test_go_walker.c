@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walker of Go's labels: whose labels and id a stack gets, and what forged structures do. */
+/* The walker of Go: whose labels and id a stack gets, where it goes on when it grows, and what
+ * forged structures do. */
 #include <criterion/criterion.h>
 
 #define RULE_CACHE_BITS 6
@@ -33,9 +34,9 @@ static uint64_t env_thread_pointer(UNWIND_ENV from)
 	return BASE + THREAD_POINTER * 8;
 }
 
-#include "bpf/runtime/go_labels.bpf.c"
+#include "bpf/runtime/go.bpf.c"
 
-static const struct go_labels_block offsets = {
+static const struct go_block offsets = {
     .current = -8, .thread = 0x30, .user = 0x18, .labels = 0x40};
 static struct bh_runtime_block block;
 static unsigned int texts;
@@ -85,13 +86,13 @@ static void set_up(void)
 	state.sp = STACK_HIGH;
 }
 
-TestSuite(go_labels_walker, .init = set_up);
+TestSuite(go_walker, .init = set_up);
 
 /* Calls the walker at the end of another stack. Returns how many words it has pushed. */
 static unsigned int walk(void)
 {
 	unwind_start(&state);
-	cr_assert_eq(walker_go_labels(&state, &program, &block), UNWIND_CONTINUE);
+	cr_assert_eq(walker_go(&state, &program, &block), UNWIND_CONTINUE);
 	cr_assert_eq(state.runtime.verdict, WALKER_NOT_MINE, "the native frame stays");
 	return state.frame_count;
 }
@@ -116,7 +117,7 @@ static void expect_labels(const char *key, const char *value)
 	cr_expect_eq(state.frames[1], go_frame_word(hash));
 }
 
-Test(go_labels_walker, a_goroutine_has_its_labels)
+Test(go_walker, a_goroutine_has_its_labels)
 {
 	expect_labels("request", "checkout");
 	/* The same texts elsewhere are the same labels. */
@@ -127,15 +128,15 @@ Test(go_labels_walker, a_goroutine_has_its_labels)
 	expect_labels("request", "check");
 }
 
-Test(go_labels_walker, labels_are_pushed_once_for_a_stack)
+Test(go_walker, labels_are_pushed_once_for_a_stack)
 {
 	cr_assert_eq(walk(), 2);
-	cr_assert_eq(walker_go_labels(&state, &program, &block), UNWIND_CONTINUE);
+	cr_assert_eq(walker_go(&state, &program, &block), UNWIND_CONTINUE);
 	cr_expect_eq(state.frame_count, 2);
 }
 
 /* The scheduler works for a goroutine, as in the allocator of memory. */
-Test(go_labels_walker, the_goroutine_is_the_user_of_the_thread)
+Test(go_walker, the_goroutine_is_the_user_of_the_thread)
 {
 	memory[THREAD_POINTER - 1] = address(SCHEDULER);
 	set_stack(SCHEDULER, 0x7f0000000000, 0x7f0000010000);
@@ -143,9 +144,9 @@ Test(go_labels_walker, the_goroutine_is_the_user_of_the_thread)
 }
 
 /* The word after the labels is the id. */
-Test(go_labels_walker, the_id_is_that_of_the_goroutine)
+Test(go_walker, the_id_is_that_of_the_goroutine)
 {
-	struct go_labels_block with_id = offsets;
+	struct go_block with_id = offsets;
 
 	memory[GOROUTINE + 9] = 17;
 	memory[OTHER + 9] = 18;
@@ -166,7 +167,76 @@ Test(go_labels_walker, the_id_is_that_of_the_goroutine)
 	cr_expect_eq(state.runtime.goroutine, 0);
 }
 
-Test(go_labels_walker, another_stack_has_none)
+enum {
+	SAVED_PC = 0x4a1234,
+	SAVED_FP = 0x1111,
+};
+
+/* The thread calls runtime.newstack on its own stack. */
+static void grow(void)
+{
+	struct go_block saved = offsets;
+
+	saved.saved_pc = 0x58;
+	saved.saved_sp = 0x50;
+	saved.saved_fp = 0x60;
+	memcpy(&block, &saved, sizeof(saved));
+	memory[GOROUTINE + 0x58 / 8] = SAVED_PC;
+	memory[GOROUTINE + 0x50 / 8] = STACK_LOW + 0x100;
+	memory[GOROUTINE + 0x60 / 8] = SAVED_FP;
+	memory[THREAD_POINTER - 1] = address(SCHEDULER);
+	state.pc = 0x47d8a0;
+	state.sp = 0x7f0000001000;
+	unwind_start(&state);
+	state.runtime.data = GO_RANGE_GROW;
+}
+
+static unsigned int moves(void)
+{
+	cr_assert_eq(walker_go(&state, &program, &block), UNWIND_CONTINUE);
+	cr_assert_eq(state.frame_count, 0);
+	return state.runtime.verdict == WALKER_MOVED;
+}
+
+Test(go_walker, a_stack_that_grows_goes_on_with_the_goroutine)
+{
+	grow();
+	cr_assert(moves());
+	cr_expect_eq(state.pc, SAVED_PC);
+	cr_expect_eq(state.sp, STACK_LOW + 0x100);
+	cr_expect_eq(state.fp, SAVED_FP);
+	cr_expect_eq(state.registers_known, 0);
+	/* Forged, so that it goes round. */
+	state.sp = 0x7f0000001000;
+	cr_expect_not(moves());
+	cr_expect_eq(state.sp, 0x7f0000001000);
+}
+
+Test(go_walker, a_stack_that_does_not_belong_to_the_goroutine_ends)
+{
+	static const uint64_t pointers[] = {0, STACK_LOW, STACK_HIGH + 8, 0x7f0000001000,
+					    UINT64_MAX};
+
+	/* It has not been left yet. */
+	grow();
+	state.sp = STACK_LOW + 0x200;
+	cr_expect_not(moves());
+	for (size_t i = 0; i < sizeof(pointers) / sizeof(pointers[0]); i++) {
+		grow();
+		memory[GOROUTINE + 0x50 / 8] = pointers[i];
+		cr_expect_not(moves(), "%zu", i);
+		cr_expect_eq(state.pc, 0x47d8a0);
+	}
+	/* Another thread may run it. */
+	grow();
+	memory[THREAD + offsets.user / 8] = 0;
+	cr_expect_not(moves());
+	grow();
+	memory[THREAD + offsets.user / 8] = address(OTHER);
+	cr_expect_not(moves());
+}
+
+Test(go_walker, another_stack_has_none)
 {
 	static const uint64_t pointers[] = {0,
 					    STACK_LOW - 8,
@@ -193,7 +263,7 @@ Test(go_labels_walker, another_stack_has_none)
 	cr_expect_eq(walk(), 2, "it is the program's own doing");
 }
 
-Test(go_labels_walker, pointers_that_cannot_be_followed)
+Test(go_walker, pointers_that_cannot_be_followed)
 {
 	const unsigned int links[] = {THREAD_POINTER - 1, GOROUTINE + offsets.thread / 8,
 				      THREAD + offsets.user / 8, GOROUTINE + offsets.labels / 8,
@@ -210,7 +280,7 @@ Test(go_labels_walker, pointers_that_cannot_be_followed)
 	}
 }
 
-Test(go_labels_walker, forged_lengths)
+Test(go_walker, forged_lengths)
 {
 	memory[SLICE + 1] = 0;
 	cr_expect_eq(walk(), 0);
@@ -233,7 +303,7 @@ Test(go_labels_walker, forged_lengths)
 /* Before Go 1.24: a map, whose only bucket is the list. */
 static void set_up_map(uint64_t log_of_buckets)
 {
-	struct go_labels_block *b = (void *)&block;
+	struct go_block *b = (void *)&block;
 
 	set_up();
 	b->is_map = 1;
@@ -247,7 +317,7 @@ static void set_up_map(uint64_t log_of_buckets)
 	put_text(LIST + GO_BUCKET_VALUES / 8 + 2, "blue");
 }
 
-Test(go_labels_walker, maps)
+Test(go_walker, maps)
 {
 	set_up_map(0);
 	expect_labels("tenant", "blue");

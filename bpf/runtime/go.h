@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * Labels and ids of goroutines of Go 1.21 to 1.27: what the walker and the symbolizer share. All
- * offsets are in bytes, and all texts of Go are {address, length}.
+ * Goroutines of Go 1.21 to 1.27: what the walker and the symbolizer share. All offsets are in
+ * bytes, and all texts of Go are {address, length}.
  *
  * A program gives labels to a goroutine (runtime/pprof.Do). They are at runtime.g.labels: from Go
  * 1.24 on a pointer to a slice of {key, value}, before that one to a map with such texts
  * (runtime/pprof/label.go). A map with up to eight labels has one bucket (runtime/map.go).
  */
-#ifndef BPF_RUNTIME_GO_LABELS_H
-#define BPF_RUNTIME_GO_LABELS_H
+#ifndef BPF_RUNTIME_GO_H
+#define BPF_RUNTIME_GO_H
 
 #include "bpf/runtime/frame_word.h"
 #include "bpf/shared.h"
@@ -42,7 +42,7 @@ enum {
 	GO_RANGE_GROW,	/* runtime.morestack */
 };
 
-struct go_labels_block {
+struct go_block {
 	int64_t current; /* from the thread pointer to the address of the runtime.g that runs */
 	uint32_t thread; /* runtime.g.m */
 	uint32_t user;	 /* runtime.m.curg: the goroutine, also while runtime.m.g0 runs */
@@ -51,7 +51,7 @@ struct go_labels_block {
 	uint32_t is_map;
 	uint32_t saved_pc, saved_sp, saved_fp; /* runtime.g.sched: where the goroutine goes on */
 };
-_Static_assert(sizeof(struct go_labels_block) <= BH_RUNTIME_BLOCK_BYTES, "fits");
+_Static_assert(sizeof(struct go_block) <= BH_RUNTIME_BLOCK_BYTES, "fits");
 
 /*
  * A managed frame of Go stands for the labels of the goroutine. It has two words, whose payload and

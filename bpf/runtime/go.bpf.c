@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * The walker of Go's labels and of the ids of goroutines.
+ * The walker of Go: stacks that grow, labels, and ids of goroutines.
  *
  * How this works. Go is unwound like native code, so there are no frames to find, except where a
  * stack becomes too small: runtime.morestack goes on with the stack of the thread, and nothing
@@ -24,11 +24,11 @@
  * of both texts.
  */
 #include "bpf/runtime/walker.h"
-#include "bpf/runtime/go_labels.h"
-#include "bpf/runtime/go_labels_copy.h"
+#include "bpf/runtime/go.h"
+#include "bpf/runtime/go_copy.h"
 
 /* What the walker keeps (RUNTIME_STATE). */
-struct go_labels_state {
+struct go_state {
 	/* These are zero at the start of a stack. */
 	uint64_t done, moved;
 	uint64_t list, count; /* where the labels are; of a slice, how many */
@@ -37,11 +37,11 @@ struct go_labels_state {
 	uint64_t address, length; /* of a text */
 };
 
-RUNTIME_STATE(go_labels, BH_RUNTIME_GO_LABELS)
+RUNTIME_STATE(go, BH_RUNTIME_GO)
 
 /* Returns the goroutine that is the user of the thread, or 0, and reads the bounds of its stack. */
-static __always_inline uint64_t go_labels_user(UNWIND_ENV env, const struct go_labels_block *b,
-					       uint64_t bounds[2])
+static __always_inline uint64_t go_user(UNWIND_ENV env, const struct go_block *b,
+					uint64_t bounds[2])
 {
 	const uint64_t current = walker_read(env, env_thread_pointer(env) + b->current);
 	const uint64_t thread = current ? walker_read(env, current + b->thread) : 0;
@@ -51,38 +51,36 @@ static __always_inline uint64_t go_labels_user(UNWIND_ENV env, const struct go_l
 											  : 0;
 }
 
-static __always_inline int go_labels_is_inside(const uint64_t bounds[2], uint64_t sp)
+static __always_inline int go_is_inside(const uint64_t bounds[2], uint64_t sp)
 {
 	return sp > bounds[0] && sp <= bounds[1];
 }
 
 /* Finds the goroutine whose stack was walked. Returns its address, or 0. */
-static __always_inline uint64_t go_labels_goroutine(const struct unwind_state *s, UNWIND_ENV env,
-						    const struct go_labels_block *b)
+static __always_inline uint64_t go_goroutine(const struct unwind_state *s, UNWIND_ENV env,
+					     const struct go_block *b)
 {
 	uint64_t bounds[2];
-	const uint64_t user = go_labels_user(env, b, bounds);
+	const uint64_t user = go_user(env, b, bounds);
 
-	return user && go_labels_is_inside(bounds, s->sp) ? user : 0;
+	return user && go_is_inside(bounds, s->sp) ? user : 0;
 }
 
 /* Moves from runtime.morestack, which is on the stack of the thread, to the function whose stack is
- * too small. If another goroutine is the user of the thread by now, or none, the stack ends here.
- */
-static __always_inline int go_labels_move(struct unwind_state *s, UNWIND_ENV env,
-					  const struct go_labels_block *b)
+ * too small. If the thread has another user by now, or none, the stack ends here. */
+static __always_inline int go_move(struct unwind_state *s, UNWIND_ENV env, const struct go_block *b)
 {
-	struct go_labels_state *p = go_labels_state(s);
+	struct go_state *p = go_state(s);
 	uint64_t bounds[2];
-	const uint64_t user = go_labels_user(env, b, bounds);
+	const uint64_t user = go_user(env, b, bounds);
 
 	/* Before it has switched the stack, its rules are right. */
-	if (p->moved || !user || go_labels_is_inside(bounds, s->sp))
+	if (p->moved || !user || go_is_inside(bounds, s->sp))
 		return UNWIND_CONTINUE;
 	const uint64_t pc = walker_read(env, user + b->saved_pc);
 	const uint64_t sp = walker_read(env, user + b->saved_sp);
 
-	if (!pc || !go_labels_is_inside(bounds, sp))
+	if (!pc || !go_is_inside(bounds, sp))
 		return UNWIND_CONTINUE;
 	s->pc = pc;
 	s->sp = sp;
@@ -93,15 +91,14 @@ static __always_inline int go_labels_move(struct unwind_state *s, UNWIND_ENV env
 	return UNWIND_CONTINUE;
 }
 
-RUNTIME_PART(go_labels, move)
+RUNTIME_PART(go, move)
 
 /* Finds the goroutine and its list of labels: sets the id of the sample's goroutine, `list` and
  * `count`. `list` is 0 if there is none. */
-static __always_inline int go_labels_find(struct unwind_state *s, UNWIND_ENV env,
-					  const struct go_labels_block *b)
+static __always_inline int go_find(struct unwind_state *s, UNWIND_ENV env, const struct go_block *b)
 {
-	struct go_labels_state *p = go_labels_state(s);
-	const uint64_t goroutine = go_labels_goroutine(s, env, b);
+	struct go_state *p = go_state(s);
+	const uint64_t goroutine = go_goroutine(s, env, b);
 	uint64_t words[3];
 
 	p->list = 0;
@@ -126,11 +123,10 @@ static __always_inline int go_labels_find(struct unwind_state *s, UNWIND_ENV env
 	return 0;
 }
 
-RUNTIME_PART(go_labels, find)
+RUNTIME_PART(go, find)
 
 /* Returns the bytes of the list. */
-static __always_inline uint64_t go_labels_list_bytes(const struct go_labels_state *p,
-						     const struct go_labels_block *b)
+static __always_inline uint64_t go_list_bytes(const struct go_state *p, const struct go_block *b)
 {
 	const uint64_t bytes = b->is_map ? GO_BUCKET_BYTES : p->count * GO_LABEL_SIZE;
 
@@ -138,10 +134,10 @@ static __always_inline uint64_t go_labels_list_bytes(const struct go_labels_stat
 }
 
 /* Adds the text at `address` to the hash. */
-static __always_inline int go_labels_add_text(struct unwind_state *s, UNWIND_ENV env,
-					      const struct go_labels_block *b)
+static __always_inline int go_add_text(struct unwind_state *s, UNWIND_ENV env,
+				       const struct go_block *b)
 {
-	struct go_labels_state *p = go_labels_state(s);
+	struct go_state *p = go_state(s);
 	uint64_t words[GO_LABEL_WORDS] = {0};
 	uint64_t bytes = p->length;
 
@@ -160,27 +156,26 @@ static __always_inline int go_labels_add_text(struct unwind_state *s, UNWIND_ENV
 	return 0;
 }
 
-RUNTIME_PART(go_labels, add_text)
+RUNTIME_PART(go, add_text)
 
 /* Adds a text of the list to the hash. Returns 0 if it could be read. */
-static __always_inline int go_labels_add(struct unwind_state *s, UNWIND_ENV env,
-					 const struct go_labels_block *b, uint32_t label,
-					 uint32_t is_value)
+static __always_inline int go_add(struct unwind_state *s, UNWIND_ENV env, const struct go_block *b,
+				  uint32_t label, uint32_t is_value)
 {
-	struct go_labels_state *p = go_labels_state(s);
+	struct go_state *p = go_state(s);
 	const uint32_t at = go_text_word(b->is_map, label, is_value);
 
 	p->address = s->runtime.heap[bits_mask(at, HEAP_COPY_WORDS - 1)];
 	p->length = s->runtime.heap[bits_mask(at + 1, HEAP_COPY_WORDS - 1)];
-	return RUNTIME_CALL(go_labels, add_text, s, env, b);
+	return RUNTIME_CALL(go, add_text, s, env, b);
 }
 
 /* Computes the hash of all labels. Returns whether there are any that could be read. */
-static __always_inline int go_labels_hash_all(struct unwind_state *s, UNWIND_ENV env,
-					      const struct go_labels_block *b)
+static __always_inline int go_hash_all(struct unwind_state *s, UNWIND_ENV env,
+				       const struct go_block *b)
 {
-	struct go_labels_state *p = go_labels_state(s);
-	uint64_t bytes = go_labels_list_bytes(p, b);
+	struct go_state *p = go_state(s);
+	uint64_t bytes = go_list_bytes(p, b);
 	int any = 0;
 
 	s->runtime.heap_bytes = 0;
@@ -192,41 +187,40 @@ static __always_inline int go_labels_hash_all(struct unwind_state *s, UNWIND_ENV
 	for (uint32_t i = 0; i < GO_LABELS_MAX; i++) {
 		if (!go_has_label(b->is_map, s->runtime.heap[0], (uint32_t)p->count, i))
 			continue;
-		if (go_labels_add(s, env, b, i, 0) || go_labels_add(s, env, b, i, 1))
+		if (go_add(s, env, b, i, 0) || go_add(s, env, b, i, 1))
 			return 0;
 		any = 1;
 	}
 	return any;
 }
 
-RUNTIME_PART(go_labels, hash_all)
+RUNTIME_PART(go, hash_all)
 
-static __always_inline int go_labels_walk(struct unwind_state *s, UNWIND_ENV env,
-					  const struct go_labels_block *b)
+static __always_inline int go_walk(struct unwind_state *s, UNWIND_ENV env, const struct go_block *b)
 {
-	struct go_labels_state *p = go_labels_state(s);
+	struct go_state *p = go_state(s);
 
 	s->runtime.verdict = WALKER_NOT_MINE;
 	if (s->runtime.data == GO_RANGE_GROW)
-		return RUNTIME_CALL(go_labels, move, s, env, b);
+		return RUNTIME_CALL(go, move, s, env, b);
 	if (p->done)
 		return UNWIND_CONTINUE;
 	p->done = 1;
-	RUNTIME_CALL(go_labels, find, s, env, b);
-	if (!p->list || !RUNTIME_CALL(go_labels, hash_all, s, env, b))
+	RUNTIME_CALL(go, find, s, env, b);
+	if (!p->list || !RUNTIME_CALL(go, hash_all, s, env, b))
 		return UNWIND_CONTINUE;
 	const uint64_t word = go_frame_word(p->hash);
-	const int end = push_managed(s, BH_RUNTIME_GO_LABELS, go_frame_payload(p->hash), 1, &word);
+	const int end = push_managed(s, BH_RUNTIME_GO, go_frame_payload(p->hash), 1, &word);
 
 	s->runtime.new_code = 1;
 	return end ? end : UNWIND_CONTINUE;
 }
 
-RUNTIME_WALKER(go_labels, BH_RUNTIME_GO_LABELS)
+RUNTIME_WALKER(go, BH_RUNTIME_GO)
 
 /* Copies a text of the list, or what counts of it. */
-static __always_inline void go_labels_copy_one(UNWIND_ENV env, struct go_copied_text *to,
-					       const uint64_t *text, int is_there)
+static __always_inline void go_copy_one(UNWIND_ENV env, struct go_copied_text *to,
+					const uint64_t *text, int is_there)
 {
 	const uint64_t bytes = text[1] < GO_LABEL_BYTES ? text[1] : GO_LABEL_BYTES;
 
@@ -235,15 +229,15 @@ static __always_inline void go_labels_copy_one(UNWIND_ENV env, struct go_copied_
 
 /* Copies the labels of the present stack after the struct bh_memory_copy at the start of
  * s->runtime.heap. Returns the size of all. */
-static __always_inline int go_labels_copy_code(struct unwind_state *s, UNWIND_ENV env,
-					       const struct go_labels_block *b)
+static __always_inline int go_copy_code(struct unwind_state *s, UNWIND_ENV env,
+					const struct go_block *b)
 {
-	struct go_labels_copy *copy = (void *)s->runtime.heap;
-	const struct go_labels_state *p = go_labels_state(s);
+	struct go_copy *copy = (void *)s->runtime.heap;
+	const struct go_state *p = go_state(s);
 
 	s->runtime.heap_bytes = 0;
 	walker_copy_part(env, &copy->list_part, copy->list, sizeof(copy->list), p->list,
-			 go_labels_list_bytes(p, b));
+			 go_list_bytes(p, b));
 	if (!copy->list_part.bytes)
 		return 0;
 	UNWIND_NO_UNROLL
@@ -254,13 +248,12 @@ static __always_inline int go_labels_copy_code(struct unwind_state *s, UNWIND_EN
 			const uint64_t at = bits_mask(go_text_word(b->is_map, i, j), 63);
 
 			if (at < GO_LIST_WORDS - 1)
-				go_labels_copy_one(env, &copy->texts[i][j], &copy->list[at],
-						   is_there);
+				go_copy_one(env, &copy->texts[i][j], &copy->list[at], is_there);
 		}
 	}
 	return sizeof(*copy);
 }
 
-RUNTIME_PART(go_labels, copy_code)
+RUNTIME_PART(go, copy_code)
 
-#define RUNTIME_COPY walker_go_labels_copy_code
+#define RUNTIME_COPY walker_go_copy_code
