@@ -174,7 +174,6 @@ static __always_inline void begin(struct cpu_state *cpu, const struct sampled_ta
 	unwind_clear_frames(s);
 	s->runtime.managed_frames = 0;
 	s->runtime.new_code = 0;
-	s->runtime.goroutine = 0;
 	s->runtime.range_count = 0;
 	cpu->progress.end = BH_REASON_COMPLETE;
 	cpu->progress.is_executing = task->is_executing;

@@ -6,9 +6,12 @@
  * the numbers of file and block, so that a lookup is one comparison. A read of a whole block or
  * more goes past the cache.
  *
- * Example: 64 places. A read of 20 bytes at 0x41ff8 of the file 3 is in the blocks 0x41 and 0x42,
- * which have the places (0x41 + 3) % 64 = 4 and 5. If these hold the block 0x01 of file 3 and the
- * block 0x42 of file 3, only the first one is read from the file.
+ * Example: 512 places. A read of 20 bytes at 0x41ff8 of the file 3 is in the blocks 0x41 and 0x42,
+ * which have the places (0x41 + 3) % 512 = 68 and 69. If these hold the block 0x241 of file 3 and
+ * the block 0x42 of file 3, only the first one is read from the file.
+ *
+ * The debug information of a program of 3 MiB is mostly in 512 blocks: with 64, a fourth of the
+ * time of a lookup at a random address was that of reads. Memory that is not needed is not touched.
  *
  * What is in the cache is older than the file. Parsers of files that may change at any moment do
  * not depend on that.
@@ -21,7 +24,7 @@
 #include "parse/elf_image.h"
 
 enum {
-	ELF_CACHE_BLOCKS = 64,
+	ELF_CACHE_BLOCKS = 512,
 	ELF_CACHE_BLOCK_BYTES = 4096,
 };
 

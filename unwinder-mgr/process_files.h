@@ -20,8 +20,8 @@ void process_files_on_answer(struct manager *manager, const struct msg_file *ans
  * is mapped by older ones too. During a scan of the running processes, one may still be found. */
 void process_files_request_elsewhere(struct manager *manager);
 
-/* Has the lists of processes published again that map files which have turned out to be no programs,
- * but memory for generated code (is_memory). */
+/* Has the lists of processes published again that map files which have turned out to be no
+ * programs, but memory for generated code (is_memory). */
 void process_files_publish_memory(struct manager *manager);
 
 /* Requests files that could not be opened again, each for a running process that maps it, when that

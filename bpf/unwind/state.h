@@ -154,12 +154,13 @@ struct unwind_state {
 	uint64_t frames[BH_FRAMES_ROOM];
 };
 
-/* Removes all frames from the list. */
+/* Removes all frames from the list, and what is known of them. */
 static __always_inline void unwind_clear_frames(struct unwind_state *s)
 {
 	s->frame_count = 0;
 	s->stack_sum = 0;
 	s->generated = 0;
+	s->runtime.goroutine = 0;
 }
 
 /* Prepares for a walk. The caller has set the registers and the mappings. */
@@ -176,7 +177,6 @@ static __always_inline void unwind_start(struct unwind_state *s)
 	s->runtime.managed_frames = 0;
 	s->runtime.started = 0;
 	s->runtime.new_code = 0;
-	s->runtime.goroutine = 0;
 	s->runtime.verdict = WALKER_MOVED;
 	s->runtime.resume = WALKER_AT_FRAME;
 	s->runtime.method_position = 0;

@@ -293,15 +293,16 @@ static uint64_t bounded_time_ns(const struct aggregate *a, uint64_t time_ns)
 	return time_ns;
 }
 
-/* Gives a stack the id of a goroutine as a label, in front of those that it has: a program that
- * calls a label of its own like this one does not replace it. */
-static __attribute__((noinline)) int add_goroutine(struct aggregate *a, uint64_t goroutine,
-						   uint32_t *stack)
+/* Returns the stack with the id of a goroutine as a label, in front of those that it has: a program
+ * that calls a label of its own like this one does not replace it. Without room or memory for that,
+ * it is the stack without the id: the sample counts more. */
+static __attribute__((noinline)) uint32_t with_goroutine(struct aggregate *a, uint64_t goroutine,
+							 uint32_t stack)
 {
 	static const char key[] = "goroutine.id";
 	struct profile *p = &a->profile;
-	const struct profile_label_set *has = &p->label_sets[p->stacks[*stack].labels];
-	uint32_t labels[1 + PROFILE_LABELS_MAX], value, set;
+	const struct profile_label_set *has = &p->label_sets[p->stacks[stack].labels];
+	uint32_t labels[1 + PROFILE_LABELS_MAX], value, set, labelled;
 	const uint32_t count = has->count;
 	char text[24];
 
@@ -312,7 +313,9 @@ static __attribute__((noinline)) int add_goroutine(struct aggregate *a, uint64_t
 		r = profile_label(p, key, strlen(key), value, &labels[0]);
 	if (!r)
 		r = profile_label_set(p, labels, 1 + count, &set);
-	return r ? r : profile_labelled_stack(p, *stack, set, stack);
+	if (!r)
+		r = profile_labelled_stack(p, stack, set, &labelled);
+	return r ? stack : labelled;
 }
 
 static int add_sample(struct aggregate *a, const struct record_sample *s, uint32_t thread,
@@ -320,12 +323,8 @@ static int add_sample(struct aggregate *a, const struct record_sample *s, uint32
 {
 	if (a->definitions_only)
 		return 0;
-	if (__builtin_expect(s->goroutine != 0, false)) {
-		const int r = add_goroutine(a, s->goroutine, &stack);
-
-		if (r)
-			return r;
-	}
+	if (__builtin_expect(s->goroutine != 0, false))
+		stack = with_goroutine(a, s->goroutine, stack);
 	if (a->detailed)
 		return profile_add_at(&a->profile, thread, stack, s->cpu,
 				      bounded_time_ns(a, s->time_ns));

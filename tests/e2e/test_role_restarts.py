@@ -89,7 +89,7 @@ class Returns(AgentCase):
                     for known in (program, native):
                         self.wait_for_chain(server, known)
                 self.assertEqual(self.others(running, role, *following), others, running.said())
-                self.assertEqual(lib.zombies_of(running.process.pid) + lib.zombies_of(os.getpid()), [])
+                self.wait_for("the end of all zombies", lambda: not lib.zombies_of(running.process.pid) + lib.zombies_of(os.getpid()))
             status = self.wait_for_status(running, "the agent to be ready", lambda s: s["ready"])
             counted = agent.lost(status)
             self.assertEqual({name: r["restarts"] for name, r in status["roles"].items() if r["restarts"]}, dict.fromkeys((role, *following), KILLS), status["roles"])

@@ -502,6 +502,11 @@ Test(aggregate, a_full_profile_loses_only_samples_of_new_stacks)
 	const uint64_t before = f->aggregate.exported;
 	cr_assert_eq(deliver(f, false), 0);
 	cr_assert_eq(f->aggregate.exported, before + 5);
+	/* Ids of goroutines are left out, and their samples are not. */
+	for (uint32_t i = 0; i < 1000; i++)
+		records_add_sample(f->records, &(struct record_sample){1, 1, 1, 0, 1000 + i});
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(f->aggregate.exported, before + 1005);
 	cr_assert_leq(f->aggregate.profile.bytes, f->aggregate.profile.bytes_max);
 	fixture_free(f);
 }

@@ -388,7 +388,8 @@ Test(table_builds, a_program_in_memory_is_a_module)
 	manager.slabs.loader = &loader;
 	manager_add_slab();
 	path = "/memfd:program (deleted)";
-	cr_expect_neq(map(10, USER, open("/proc/self/exe", O_RDONLY | O_CLOEXEC), 1), MODULE_UNKNOWN);
+	cr_expect_neq(map(10, USER, open("/proc/self/exe", O_RDONLY | O_CLOEXEC), 1),
+		      MODULE_UNKNOWN);
 	process_files_publish_memory(&manager);
 	processes_publish(&manager);
 	cr_expect_neq(published_module(10), 0);
