@@ -565,11 +565,11 @@ def bpf_describe(kind, number, verb="show"):
 
 
 def roles_of(cli):
-    """{role: pid} of the roles that descend from this CLI."""
-    found = {}
-    for pid, (_, comm, executable) in descendants(cli).items():
+    """{role: pid} of the roles that descend from this CLI. Until it has chosen its own, a helper has the name of its role, which is its parent."""
+    found, everyone = {}, descendants(cli)
+    for pid, (parent, comm, executable) in everyone.items():
         for role, role_comm in ROLES.items():
-            if comm == role_comm and os.path.basename(executable) in EXECUTABLES:
+            if comm == role_comm and os.path.basename(executable) in EXECUTABLES and everyone.get(parent, (0, ""))[1] != comm:
                 found[role] = pid
     return found
 
