@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/cursor.h"
 
-uint64_t cursor_uleb128(struct cursor *c)
+uint64_t cursor_uleb128_long(struct cursor *c)
 {
 	uint64_t value = 0;
 

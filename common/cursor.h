@@ -117,8 +117,17 @@ static inline uint64_t cursor_displacement(const uint8_t *at)
 	return (uint64_t)(int64_t)(int32_t)cursor_u32_at(at);
 }
 
-/* Reads an unsigned LEB128 number (DWARF 5, 7.6). Fails if its value exceeds 64 bits. */
-uint64_t cursor_uleb128(struct cursor *c);
+/* cursor_uleb128() of a number with any number of bytes. */
+uint64_t cursor_uleb128_long(struct cursor *c);
+
+/* Reads an unsigned LEB128 number (DWARF 5, 7.6). Fails if its value exceeds 64 bits. Most of them
+ * have one byte. */
+static inline uint64_t cursor_uleb128(struct cursor *c)
+{
+	if (!c->failed && c->at < c->end && *c->at < 0x80)
+		return *c->at++;
+	return cursor_uleb128_long(c);
+}
 
 /* Reads a signed LEB128 number (DWARF 5, 7.6). Fails if its value exceeds 64 bits. */
 int64_t cursor_sleb128(struct cursor *c);

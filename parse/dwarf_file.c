@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+	TEXT_STEP = 64, /* bytes of a text that are read at once */
+};
+
 static const char *const section_names[DWARF_SECTION_COUNT] = {
     [DWARF_INFO] = ".debug_info",	  [DWARF_ABBREV] = ".debug_abbrev",
     [DWARF_STR] = ".debug_str",		  [DWARF_STR_OFFSETS] = ".debug_str_offsets",
@@ -185,15 +189,22 @@ void dwarf_read_text(struct dwarf_reader *reader, enum dwarf_section_kind kind, 
 		     char *text, size_t room)
 {
 	const uint64_t size = reader->file->sections[kind].size;
-	size_t length = room - 1;
+	size_t length = 0;
 
-	text[0] = 0;
-	if (offset >= size)
-		return;
-	if (length > size - offset)
-		length = (size_t)(size - offset);
-	if (!dwarf_read(reader, kind, offset, text, length))
-		length = 0;
+	while (length + 1 < room && offset < size) {
+		size_t part = room - 1 - length < TEXT_STEP ? room - 1 - length : TEXT_STEP;
+
+		if (part > size - offset)
+			part = (size_t)(size - offset);
+		if (!dwarf_read(reader, kind, offset, text + length, part)) {
+			length = 0;
+			break;
+		}
+		if (memchr(text + length, 0, part))
+			return;
+		length += part;
+		offset += part;
+	}
 	text[length] = 0;
 }
 

@@ -16,7 +16,7 @@ enum {
 	ENTRY_COST = 8192,
 	/* Bytes that are read at once: of a unit, and of a function. */
 	UNIT_STEP = 64 << 10,
-	FUNCTION_STEP = 4096,
+	FUNCTION_STEP = 2048,
 	/* Functions that may have the same code, or be nested. */
 	ENCLOSING_MAX = 16,
 	/* Inlined calls, and their ranges, that a unit has in memory, and that it keeps when
@@ -78,7 +78,7 @@ int dwarf_functions_read(struct dwarf_functions *functions, struct dwarf_reader 
 
 	if (!functions->at)
 		functions->at = unit->entries;
-	dwarf_window_init(reader, DWARF_INFO, UNIT_STEP, &info);
+	dwarf_unit_window(reader, unit, UNIT_STEP, &info);
 	while (r == 0 && !functions->complete && reader->left > ENTRY_COST) {
 		if (!dwarf_entry_read(reader, unit, abbrevs, &info, functions->at, &entry)) {
 			functions->complete = true;
@@ -164,23 +164,36 @@ static uint32_t number_if_small(const struct dwarf_value *value)
 	return value->number <= UINT32_MAX ? (uint32_t)value->number : 0;
 }
 
+/* Returns the entry by which an inlined call is named (struct dwarf_inlined). */
+static uint64_t named_entry(const struct dwarf_unit *unit, const struct dwarf_entry *entry)
+{
+	uint64_t origin;
+
+	return dwarf_value_reference(&unit->encoding, &entry->values[DWARF_ORIGIN], &origin) &&
+		       origin >= unit->entries && origin < unit->end
+		   ? origin
+		   : entry->offset;
+}
+
 /* Adds an inlined call. Returns 0; -E2BIG: there is no room for it; or -ENOMEM. */
 static int inlined_add(struct dwarf_inlined_calls *inlined, struct dwarf_reader *reader,
 		       const struct dwarf_unit *unit, const struct dwarf_entry *entry)
 {
 	struct adding adding = {inlined, reader->file->code_start};
+	const uint64_t named = named_entry(unit, entry);
 	const int r =
 	    ARRAY_RESERVE(inlined->items, inlined->capacity, inlined->count + 1, 32, INLINED_MAX);
 
-	if (r < 0 || entry->offset - unit->offset > UINT32_MAX)
+	if (r < 0 || named - unit->offset > UINT32_MAX)
 		return r < 0 ? r : -E2BIG;
-	inlined->items[inlined->count++] = (struct dwarf_inlined){
-	    .entry = (uint32_t)(entry->offset - unit->offset),
+	inlined->items[inlined->count] = (struct dwarf_inlined){
+	    .entry = (uint32_t)(named - unit->offset),
 	    .call_file = number_if_small(&entry->values[DWARF_CALL_FILE]),
 	    .call_line = number_if_small(&entry->values[DWARF_CALL_LINE]),
 	    .first_range = (uint32_t)inlined->range_count,
-	    .level = (uint16_t)inlined->level,
+	    .after = (uint32_t)inlined->count + 1,
 	};
+	inlined->count++;
 	return dwarf_ranges_each(reader, unit, entry, add_inlined_range, &adding);
 }
 
@@ -205,7 +218,13 @@ static void inlined_start(struct dwarf_functions *functions, struct dwarf_functi
 	function->first_inlined = (uint32_t)inlined->count;
 	inlined->reading = function;
 	inlined->at = function->entry;
-	inlined->depth = inlined->inside = inlined->level = 0;
+	inlined->depth = inlined->inside = inlined->open_count = 0;
+}
+
+/* Ends the innermost inlined call that is not over. */
+static void inlined_end(struct dwarf_inlined_calls *inlined)
+{
+	inlined->items[inlined->open[--inlined->open_count].index].after = (uint32_t)inlined->count;
 }
 
 /* Takes an entry below the function, or its own. Returns 0; 1: it was the last one; or an error as
@@ -221,16 +240,20 @@ static int inlined_take(struct dwarf_inlined_calls *inlined, struct dwarf_reader
 		inlined->depth--;
 		if (inlined->inside >= inlined->depth)
 			inlined->inside = inlined->depth - 1;
-		if (inlined->level && inlined->open[inlined->level - 1] == inlined->depth)
-			inlined->level--;
+		if (inlined->open_count &&
+		    inlined->open[inlined->open_count - 1].depth == inlined->depth)
+			inlined_end(inlined);
 	} else if (!inlined->depth) {
 		inlined->depth = entry->has_children;
 	} else if (inlined->depth == inlined->inside + 1 && is_part(entry->tag) &&
-		   inlined->level < DWARF_CALLS_MAX) {
+		   inlined->open_count < DWARF_CALLS_MAX) {
 		if (entry->tag == DW_TAG_inlined_subroutine) {
 			r = inlined_add(inlined, reader, unit, entry);
-			if (entry->has_children)
-				inlined->open[inlined->level++] = inlined->depth;
+			if (r == 0 && entry->has_children) {
+				inlined->open[inlined->open_count].index =
+				    (uint32_t)inlined->count - 1;
+				inlined->open[inlined->open_count++].depth = inlined->depth;
+			}
 		}
 		inlined->inside += entry->has_children;
 		inlined->depth += entry->has_children;
@@ -249,7 +272,7 @@ static bool inlined_read(struct dwarf_inlined_calls *inlined, struct dwarf_reade
 	struct elf_window info;
 	int r = 0;
 
-	dwarf_window_init(reader, DWARF_INFO, FUNCTION_STEP, &info);
+	dwarf_unit_window(reader, unit, FUNCTION_STEP, &info);
 	while (r == 0 && reader->left > INLINED_COST)
 		r = dwarf_entry_read(reader, unit, abbrevs, &info, inlined->at, &entry)
 			? inlined_take(inlined, reader, unit, &entry)
@@ -258,6 +281,8 @@ static bool inlined_read(struct dwarf_inlined_calls *inlined, struct dwarf_reade
 	if (r == 0)
 		return false;
 	/* Without room, those that were read are kept. */
+	while (inlined->open_count)
+		inlined_end(inlined);
 	inlined->reading->inlined_count =
 	    (uint32_t)inlined->count - inlined->reading->first_inlined;
 	inlined->reading = NULL;
@@ -316,25 +341,23 @@ bool dwarf_functions_find(const struct dwarf_functions *functions, const struct 
 {
 	const struct dwarf_function *function = function_at(functions, vaddr);
 	const uint32_t code = (uint32_t)(vaddr - file->code_start);
-	/* What is deeper is in a call that does not have the address. */
-	uint32_t deepest = UINT32_MAX;
 
 	if (!function || function->inlined_count == DWARF_INLINED_UNKNOWN)
 		return false;
 	calls->count = 0;
 	calls_add(calls, (struct dwarf_call){.entry = function->entry});
-	for (uint32_t i = 0; i < function->inlined_count; i++) {
-		const struct dwarf_inlined *call =
-		    &functions->inlined.items[function->first_inlined + i];
+	const uint32_t end = function->first_inlined + function->inlined_count;
+	for (uint32_t i = function->first_inlined; i < end;) {
+		const struct dwarf_inlined *call = &functions->inlined.items[i];
 
-		if (call->level > deepest)
+		if (!inlined_contains(&functions->inlined, call, code)) {
+			i = call->after;
 			continue;
-		const bool contains = inlined_contains(&functions->inlined, call, code);
-		deepest = contains ? UINT32_MAX : call->level;
-		if (contains)
-			calls_add(calls, (struct dwarf_call){.entry = unit->offset + call->entry,
-							     .call_file = call->call_file,
-							     .call_line = call->call_line});
+		}
+		calls_add(calls, (struct dwarf_call){.entry = unit->offset + call->entry,
+						     .call_file = call->call_file,
+						     .call_line = call->call_line});
+		i++;
 	}
 	calls_reverse(calls);
 	return true;

@@ -5,9 +5,10 @@
  * How this works. A function with code is an entry with the tag DW_TAG_subprogram and addresses. An
  * index of them is built when the unit is first needed. Below a function are blocks and inlined
  * calls. The inlined calls of a function are read when it is first needed, and kept in the order of
- * their entries, with their levels and the addresses of their code: those that have the address in
- * question lead from the function to the innermost inlined one. An inlined call has no name, but
- * refers to an entry that has one, and says where the call was.
+ * their entries, with the addresses of their code, and with the index of the next one that is not
+ * inside: those that have the address in question lead from the function to the innermost inlined
+ * one, and what is in others is passed over. An inlined call has no name, but refers to an entry
+ * that has one, and says where the call was.
  *
  * Example: main() calls run() in line 20, and that calls add() in line 9; both were inlined.
  *
@@ -16,8 +17,9 @@
  *	    DW_TAG_lexical_block          0x1020 - 0x1050
  *	      DW_TAG_inlined_subroutine add 0x1024 - 0x1030 called in line 9
  *
- * main has two inlined calls, run of level 0 and add of level 1. For 0x1028, the calls are add,
- * called in line 9; run, called in line 20; and main.
+ * main has two inlined calls, run with the index 0 and add with the index 1. For 0x1070, run does
+ * not have the address, so that add is passed over, and main remains. For 0x1028, the calls are
+ * add, called in line 9; run, called in line 20; and main.
  */
 #ifndef PARSE_DWARF_FUNCTIONS_H
 #define PARSE_DWARF_FUNCTIONS_H
@@ -50,11 +52,13 @@ struct dwarf_inlined_range {
 
 /* There may be hundreds of thousands of them. */
 struct dwarf_inlined {
-	uint32_t entry;		       /* from the start of the unit */
+	/* The entry of the function as it was written, which all calls of it share; or that of the
+	 * call, if the other one is in another unit. From the start of the unit. */
+	uint32_t entry;
 	uint32_t call_file, call_line; /* 0: unknown */
 	uint32_t first_range;
+	uint32_t after; /* index of the next one that is not in it */
 	uint16_t range_count;
-	uint16_t level; /* inlined calls that it is in */
 };
 
 struct dwarf_inlined_calls {
@@ -66,8 +70,11 @@ struct dwarf_inlined_calls {
 	 * that is not over: children of others are of no interest. */
 	uint64_t at;
 	uint32_t depth, inside;
-	/* The inlined calls that are not over, and how deep their entries are. */
-	uint32_t level, open[DWARF_CALLS_MAX];
+	/* The inlined calls that are not over: their indexes, and how deep their entries are. */
+	uint32_t open_count;
+	struct {
+		uint32_t index, depth;
+	} open[DWARF_CALLS_MAX];
 };
 
 struct dwarf_functions {

@@ -247,6 +247,7 @@ int dwarf_lines_read(struct dwarf_lines *lines, struct dwarf_reader *reader,
 	if (r < 0 || lines->complete)
 		return r == -ENOENT ? 0 : r;
 	dwarf_window_init(reader, DWARF_LINE, PROGRAM_STEP, &window);
+	window.length = lines->end;
 	do
 		r = program_run(lines, reader, &window);
 	while (r == 1 && reader->left > (uint64_t)INSTRUCTION_COST * PROGRAM_STEP);

@@ -12,10 +12,11 @@
 enum {
 	/* Real units have up to some thousand abbreviations with ten attributes each. */
 	ABBREVS_MAX = 1 << 16,
-	ABBREV_ATTRIBUTES_MAX = 1 << 18,
-	/* Bytes that are usually enough for an entry, and more than any has: blocks and strings are
-	 * inside it. */
-	ENTRY_BYTES = 2048,
+	ABBREV_PARTS_MAX = 1 << 18,
+	/* Bytes that are enough for most entries, for nearly all, and more than any has: blocks and
+	 * strings are inside it. */
+	ENTRY_BYTES = 256,
+	ENTRY_BYTES_LARGE = 2048,
 	ENTRY_BYTES_MAX = 1 << 20,
 	ENTRY_COST = 16,
 	HEADER_BYTES_MAX = 64,
@@ -72,13 +73,20 @@ bool dwarf_unit_read(struct dwarf_reader *reader, uint64_t offset, struct dwarf_
 	       unit->encoding.version <= 5 && unit->encoding.address_bytes == sizeof(uint64_t);
 }
 
+void dwarf_unit_window(struct dwarf_reader *reader, const struct dwarf_unit *unit, size_t step,
+		       struct elf_window *info)
+{
+	dwarf_window_init(reader, DWARF_INFO, step, info);
+	info->length = unit->end;
+}
+
 bool dwarf_unit_read_root(struct dwarf_reader *reader, struct dwarf_unit *unit,
 			  const struct dwarf_abbrevs *abbrevs)
 {
 	struct elf_window info;
 	struct dwarf_entry *root = &unit->root;
 
-	dwarf_window_init(reader, DWARF_INFO, ENTRY_BYTES, &info);
+	dwarf_unit_window(reader, unit, ENTRY_BYTES_LARGE, &info);
 	const bool read = dwarf_entry_read(reader, unit, abbrevs, &info, unit->entries, root);
 	elf_window_fini(&info);
 	if (!read || !root->tag)
@@ -148,23 +156,46 @@ static uint8_t attribute_kept(uint64_t name)
 	}
 }
 
-static int abbrev_add_attribute(struct dwarf_abbrevs *abbrevs, uint64_t name, uint64_t form,
-				int64_t constant)
+/* Returns whether values of entries with this tag are used, apart from the place of the sibling.
+ * Most entries are of variables, types and calls. */
+static bool has_values(uint64_t tag)
 {
-	const int r = ARRAY_RESERVE(abbrevs->attributes, abbrevs->attribute_capacity,
-				    abbrevs->attribute_count + 1, 64, ABBREV_ATTRIBUTES_MAX);
+	return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine ||
+	       tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit ||
+	       tag == DW_TAG_skeleton_unit || tag == DW_TAG_type_unit;
+}
 
-	if (r < 0 || form > UINT16_MAX)
+/* Adds a part to the abbreviation whose parts begin with `first`. Neighbours that are only skipped
+ * become one, if their sizes are known. */
+static int abbrev_add_part(struct dwarf_abbrevs *abbrevs, const struct dwarf_encoding *encoding,
+			   size_t first, struct dwarf_abbrev_part part)
+{
+	const int bytes =
+	    part.kept == DWARF_ATTRIBUTE_COUNT ? dwarf_form_bytes(encoding, part.form) : -1;
+	struct dwarf_abbrev_part *last =
+	    abbrevs->part_count > first ? &abbrevs->parts[abbrevs->part_count - 1] : NULL;
+
+	if (bytes >= 0) {
+		part.form = 0;
+		part.constant = bytes;
+		if (last && !last->form) {
+			last->constant += bytes;
+			return 0;
+		}
+	}
+	const int r = ARRAY_RESERVE(abbrevs->parts, abbrevs->part_capacity, abbrevs->part_count + 1,
+				    64, ABBREV_PARTS_MAX);
+	if (r < 0)
 		return r == -ENOMEM ? r : -EBADMSG;
-	abbrevs->attributes[abbrevs->attribute_count++] = (struct dwarf_abbrev_attribute){
-	    .form = (uint16_t)form, .kept = attribute_kept(name), .constant = constant};
+	abbrevs->parts[abbrevs->part_count++] = part;
 	return 0;
 }
 
 /* Reads an abbreviation. Returns 1; 0 at the end of the table; or an error. */
-static int abbrev_read(struct cursor *c, struct dwarf_abbrevs *abbrevs)
+static int abbrev_read(struct cursor *c, const struct dwarf_encoding *encoding,
+		       struct dwarf_abbrevs *abbrevs)
 {
-	struct dwarf_abbrev abbrev = {.first = (uint32_t)abbrevs->attribute_count};
+	struct dwarf_abbrev abbrev = {.first = (uint32_t)abbrevs->part_count};
 
 	abbrev.code = cursor_uleb128(c);
 	if (c->failed || abbrev.code == 0)
@@ -176,16 +207,23 @@ static int abbrev_read(struct cursor *c, struct dwarf_abbrevs *abbrevs)
 		const uint64_t form = cursor_uleb128(c);
 		const int64_t constant = form == DW_FORM_implicit_const ? cursor_sleb128(c) : 0;
 
-		if (c->failed || tag == 0 || tag > UINT16_MAX)
+		if (c->failed || tag == 0 || tag > UINT16_MAX || form > UINT16_MAX)
 			return -EBADMSG;
 		if (name == 0 && form == 0)
 			break;
-		const int r = abbrev_add_attribute(abbrevs, name, form, constant);
+		if (form == 0)
+			return -EBADMSG;
+		const struct dwarf_abbrev_part part = {
+		    .form = (uint16_t)form,
+		    .kept = has_values(tag) || name == DW_AT_sibling ? attribute_kept(name)
+								     : DWARF_ATTRIBUTE_COUNT,
+		    .constant = constant};
+		const int r = abbrev_add_part(abbrevs, encoding, abbrev.first, part);
 		if (r < 0)
 			return r;
 	}
 	abbrev.tag = (uint16_t)tag;
-	abbrev.count = (uint32_t)abbrevs->attribute_count - abbrev.first;
+	abbrev.count = (uint32_t)abbrevs->part_count - abbrev.first;
 	const int r =
 	    ARRAY_RESERVE(abbrevs->items, abbrevs->capacity, abbrevs->count + 1, 16, ABBREVS_MAX);
 	if (r < 0)
@@ -203,10 +241,11 @@ static int compare_abbrevs(const void *a, const void *b)
 
 /* Reads abbreviations from one buffer after the other: what is cut off at the end of a buffer is
  * read again at the start of the next one. */
-static int abbrevs_read(struct dwarf_reader *reader, struct elf_window *window, uint64_t at,
-			bool only_first, struct dwarf_abbrevs *abbrevs)
+static int abbrevs_read(struct dwarf_reader *reader, struct elf_window *window,
+			const struct dwarf_unit *unit, bool only_first,
+			struct dwarf_abbrevs *abbrevs)
 {
-	uint64_t need = window->step;
+	uint64_t at = unit->abbrevs, need = window->step;
 
 	for (;;) {
 		const uint64_t left = at < window->length ? window->length - at : 0;
@@ -221,11 +260,11 @@ static int abbrevs_read(struct dwarf_reader *reader, struct elf_window *window, 
 		int r = 1;
 		size_t done = 0;
 		while (r == 1 && !(only_first && abbrevs->count)) {
-			const size_t attributes = abbrevs->attribute_count;
+			const size_t parts = abbrevs->part_count;
 
-			r = abbrev_read(&c, abbrevs);
+			r = abbrev_read(&c, &unit->encoding, abbrevs);
 			if (c.failed)
-				abbrevs->attribute_count = attributes;
+				abbrevs->part_count = parts;
 			else
 				done = cursor_offset(&c);
 		}
@@ -243,10 +282,10 @@ int dwarf_abbrevs_read(struct dwarf_reader *reader, const struct dwarf_unit *uni
 {
 	struct elf_window window;
 
-	abbrevs->count = abbrevs->attribute_count = 0;
+	abbrevs->count = abbrevs->part_count = 0;
 	dwarf_window_init(reader, DWARF_ABBREV, only_first ? FIRST_ABBREV_BYTES : ABBREVS_STEP,
 			  &window);
-	const int r = abbrevs_read(reader, &window, unit->abbrevs, only_first, abbrevs);
+	const int r = abbrevs_read(reader, &window, unit, only_first, abbrevs);
 	elf_window_fini(&window);
 	if (r < 0)
 		return r;
@@ -262,14 +301,14 @@ int dwarf_abbrevs_read(struct dwarf_reader *reader, const struct dwarf_unit *uni
 void dwarf_abbrevs_free(struct dwarf_abbrevs *abbrevs)
 {
 	free(abbrevs->items);
-	free(abbrevs->attributes);
+	free(abbrevs->parts);
 	*abbrevs = (struct dwarf_abbrevs){0};
 }
 
 size_t dwarf_abbrevs_bytes(const struct dwarf_abbrevs *abbrevs)
 {
 	return abbrevs->capacity * sizeof(abbrevs->items[0]) +
-	       abbrevs->attribute_capacity * sizeof(abbrevs->attributes[0]);
+	       abbrevs->part_capacity * sizeof(abbrevs->parts[0]);
 }
 
 static const struct dwarf_abbrev *abbrev_find(const struct dwarf_abbrevs *abbrevs, uint64_t code)
@@ -303,17 +342,17 @@ static void entry_decode(const struct dwarf_unit *unit, const struct dwarf_abbre
 	entry->has_children = abbrev->has_children;
 	memset(entry->values, 0, sizeof(entry->values));
 	for (uint32_t i = 0; i < abbrev->count && !c->failed; i++) {
-		const struct dwarf_abbrev_attribute *attribute =
-		    &abbrevs->attributes[abbrev->first + i];
-		struct dwarf_value value = {.form = attribute->form,
-					    .number = (uint64_t)attribute->constant};
+		const struct dwarf_abbrev_part *part = &abbrevs->parts[abbrev->first + i];
+		struct dwarf_value value = {.form = part->form, .number = (uint64_t)part->constant};
 
-		if (attribute->kept == DWARF_ATTRIBUTE_COUNT) {
-			dwarf_value_skip(c, &unit->encoding, attribute->form);
-			continue;
+		if (!part->form) {
+			cursor_skip(c, (uint64_t)part->constant);
+		} else if (part->kept == DWARF_ATTRIBUTE_COUNT) {
+			dwarf_value_skip(c, &unit->encoding, part->form);
+		} else {
+			dwarf_value_read(c, &unit->encoding, entry->offset, &value);
+			entry->values[part->kept] = value;
 		}
-		dwarf_value_read(c, &unit->encoding, entry->offset, &value);
-		entry->values[attribute->kept] = value;
 	}
 }
 
@@ -345,7 +384,7 @@ bool dwarf_entry_read(struct dwarf_reader *reader, const struct dwarf_unit *unit
 		if (need >= left || need >= ENTRY_BYTES_MAX ||
 		    !dwarf_pay(reader, DWARF_READ_COST + need))
 			return false;
-		need = need < ENTRY_BYTES ? ENTRY_BYTES : ENTRY_BYTES_MAX;
+		need = need < ENTRY_BYTES_LARGE ? ENTRY_BYTES_LARGE : ENTRY_BYTES_MAX;
 		if (need > left)
 			need = left;
 	}

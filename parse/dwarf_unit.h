@@ -8,7 +8,8 @@
  * call, a type) and attributes (a name, addresses). To save space it starts with the number of an
  * abbreviation, which gives tag and attributes with the form of each. Only the values are in the
  * entry. So the abbreviations are read first. Of the values, those in enum dwarf_attribute are
- * kept, and all others are skipped.
+ * kept, and all others are skipped. Most entries are of variables, types and calls, of which only
+ * the place of the sibling is of use.
  *
  * Example: a function add(), without children.
  *
@@ -64,20 +65,21 @@ struct dwarf_abbrev {
 	uint64_t code;
 	uint16_t tag;
 	bool has_children;
-	uint32_t first, count; /* its attributes, in dwarf_abbrevs.attributes */
+	uint32_t first, count; /* its parts, in dwarf_abbrevs.parts */
 };
 
-struct dwarf_abbrev_attribute {
-	uint16_t form;
+/* A part of an entry: the value of an attribute, or what lies between two values that are kept. */
+struct dwarf_abbrev_part {
+	uint16_t form;	  /* of the value; 0: this many bytes are skipped: `constant` */
 	uint8_t kept;	  /* enum dwarf_attribute, or DWARF_ATTRIBUTE_COUNT */
-	int64_t constant; /* of DW_FORM_implicit_const */
+	int64_t constant; /* also of DW_FORM_implicit_const */
 };
 
 /* The abbreviations of a unit, sorted by their codes. */
 struct dwarf_abbrevs {
 	struct dwarf_abbrev *items;
-	struct dwarf_abbrev_attribute *attributes;
-	size_t count, attribute_count, capacity, attribute_capacity;
+	struct dwarf_abbrev_part *parts;
+	size_t count, part_count, capacity, part_capacity;
 };
 
 struct dwarf_unit {
@@ -115,6 +117,11 @@ void dwarf_abbrevs_free(struct dwarf_abbrevs *abbrevs);
 
 /* Returns the memory that they take, in bytes. */
 size_t dwarf_abbrevs_bytes(const struct dwarf_abbrevs *abbrevs);
+
+/* Makes a window over .debug_info up to the end of the unit, whose offsets are those in
+ * .debug_info. It reads `step` bytes at once. */
+void dwarf_unit_window(struct dwarf_reader *reader, const struct dwarf_unit *unit, size_t step,
+		       struct elf_window *info);
 
 /* Reads the entry at an offset of .debug_info, which must be in the unit. `info` is a window over
  * .debug_info. Returns false if it is malformed, or cannot be read. */

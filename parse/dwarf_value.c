@@ -4,8 +4,7 @@
 #include <dwarf.h>
 #include <string.h>
 
-/* Returns the bytes of a value with a fixed size, or -1. */
-static int form_bytes(const struct dwarf_encoding *encoding, uint64_t form)
+int dwarf_form_bytes(const struct dwarf_encoding *encoding, uint64_t form)
 {
 	switch (form) {
 	case DW_FORM_flag_present:
@@ -110,7 +109,7 @@ static uint64_t form_resolve(struct cursor *c, uint64_t form)
 void dwarf_value_skip(struct cursor *c, const struct dwarf_encoding *encoding, uint64_t form)
 {
 	form = form_resolve(c, form);
-	const int bytes = form_bytes(encoding, form);
+	const int bytes = dwarf_form_bytes(encoding, form);
 	uint64_t unused;
 
 	if (bytes >= 0)
@@ -134,7 +133,7 @@ void dwarf_value_read(struct cursor *c, const struct dwarf_encoding *encoding, u
 		      struct dwarf_value *value)
 {
 	const uint64_t form = form_resolve(c, value->form);
-	const int bytes = form_bytes(encoding, form);
+	const int bytes = dwarf_form_bytes(encoding, form);
 
 	if (c->failed)
 		return;

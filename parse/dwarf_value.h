@@ -33,6 +33,10 @@ struct dwarf_value {
 	uint64_t number;
 };
 
+/* Returns how many bytes a value of a form (DW_FORM_*) has in an entry; -1 if that is not fixed or
+ * the form is unknown. */
+int dwarf_form_bytes(const struct dwarf_encoding *encoding, uint64_t form);
+
 /* Skips a value. Fails if the form is unknown. */
 void dwarf_value_skip(struct cursor *c, const struct dwarf_encoding *encoding, uint64_t form);
 
