@@ -25,18 +25,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse/dwarf_functions.h"
-#include "parse/dwarf_lines.h"
 #include "parse/dwarf_units.h"
 #include "symbolizer/namer/dwarf_files.h"
+#include "symbolizer/namer/dwarf_open_units.h"
 #include "symbolizer/namer/dwarf_texts.h"
 #include "symbolizer/namer/namer.h"
 
 enum {
-	/* Open units, and the memory that they may take together. All 175 units of CPython take
-	 * 9 MB with all that is inlined. */
-	OPEN_MAX = 256,
-	OPEN_BYTES_MAX = 12 << 20,
 	/* What a lookup may cost (struct dwarf_reader), about 5 ms, and what must be left of that
 	 * for a lookup in a unit that is open. */
 	LOOKUP_COST = 2 << 20,
@@ -47,121 +42,19 @@ enum {
 };
 _Static_assert((int)DWARF_CALLS_MAX <= (int)NAMED_FRAMES_MAX, "all calls fit");
 
-struct open_unit {
-	/* The unit in the file of the namer or the alternate one. It has the lines. */
-	const struct dwarf_file *own_file;
-	struct dwarf_unit own;
-	/* The unit with the entries: the same, or that of a split file. */
-	const struct dwarf_file *file;
-	struct dwarf_unit unit;
-	bool lacks_split; /* its split file may still come */
-	struct dwarf_abbrevs abbrevs;
-	struct dwarf_functions functions;
-	struct dwarf_lines lines;
-	uint64_t used; /* by state->clock */
-	size_t bytes;  /* of memory that it took at its last use */
-};
-
 struct dwarf_state {
 	struct dwarf_files files;
 	struct dwarf_units units, alternate_units;
 	struct dwarf_texts texts;
-	struct open_unit *open[OPEN_MAX]; /* NULL: a free place */
-	struct open_unit *present;	  /* that of the present lookup, which stays open */
-	size_t open_bytes;		  /* of memory that all of them take */
-	uint64_t clock;			  /* counts uses of units */
-	bool is_unusable;		  /* there is too much of it */
+	struct dwarf_open_units open;
+	bool is_unusable; /* there is too much of it */
 };
 
 /* --- units --- */
 
-static size_t unit_bytes(const struct open_unit *unit)
-{
-	return sizeof(*unit) + dwarf_abbrevs_bytes(&unit->abbrevs) +
-	       dwarf_functions_bytes(&unit->functions) + dwarf_lines_bytes(&unit->lines);
-}
-
-static void unit_close(struct open_unit *unit)
-{
-	if (!unit)
-		return;
-	dwarf_abbrevs_free(&unit->abbrevs);
-	dwarf_functions_free(&unit->functions);
-	dwarf_lines_free(&unit->lines);
-	free(unit);
-}
-
-/* Closes the unit that was not used for the longest time, and is neither the one of the present
- * lookup nor the last one that was used. The last one takes its place, so that free places are at
- * the end. Returns false if there is none. */
-static bool units_close_one(struct dwarf_state *state)
-{
-	unsigned int least = OPEN_MAX, count = 0;
-
-	for (; count < OPEN_MAX && state->open[count]; count++) {
-		const struct open_unit *unit = state->open[count];
-
-		if (unit != state->present && unit->used != state->clock &&
-		    (least == OPEN_MAX || unit->used < state->open[least]->used))
-			least = count;
-	}
-	if (least == OPEN_MAX)
-		return false;
-	state->open_bytes -= state->open[least]->bytes;
-	unit_close(state->open[least]);
-	state->open[least] = state->open[count - 1];
-	state->open[count - 1] = NULL;
-	return true;
-}
-
-/* Accounts for the memory of a unit that was just used, and closes others until all fit into the
- * limit. */
-static void units_account(struct dwarf_state *state, struct open_unit *unit)
-{
-	state->open_bytes -= unit->bytes;
-	unit->bytes = unit_bytes(unit);
-	state->open_bytes += unit->bytes;
-	while (state->open_bytes > OPEN_BYTES_MAX && units_close_one(state))
-		;
-}
-
-/* Opens the unit at an offset, or finds it among the open ones. Returns NULL if it cannot be
- * read. */
-static struct open_unit *unit_open(struct dwarf_state *state, struct dwarf_reader *reader,
-				   uint64_t offset)
-{
-	unsigned int i = 0;
-
-	for (; i < OPEN_MAX && state->open[i]; i++) {
-		if (state->open[i]->own_file == reader->file &&
-		    state->open[i]->own.offset == offset) {
-			state->open[i]->used = ++state->clock;
-			return state->open[i];
-		}
-	}
-	if (i == OPEN_MAX) {
-		units_close_one(state);
-		i--;
-	}
-	struct open_unit *unit = calloc(1, sizeof(*unit));
-	if (!unit || !dwarf_unit_read(reader, offset, &unit->unit) ||
-	    dwarf_abbrevs_read(reader, &unit->unit, false, &unit->abbrevs) < 0 ||
-	    !dwarf_unit_read_root(reader, &unit->unit, &unit->abbrevs)) {
-		unit_close(unit);
-		return NULL;
-	}
-	unit->own_file = unit->file = reader->file;
-	unit->own = unit->unit;
-	unit->lacks_split = unit->own.dwo_id && reader->file == &state->files.main;
-	unit->used = ++state->clock;
-	state->open[i] = unit;
-	units_account(state, unit);
-	return unit;
-}
-
 /* Opens the other half of a unit whose entries are in a split file, if that is there. */
 static void unit_attach(struct dwarf_state *state, struct dwarf_reader *reader,
-			struct open_unit *unit)
+			struct dwarf_open_unit *unit)
 {
 	struct dwarf_abbrevs abbrevs = {0};
 	struct dwarf_unit entries;
@@ -179,7 +72,7 @@ static void unit_attach(struct dwarf_state *state, struct dwarf_reader *reader,
 
 /* Reads what a lookup of an address in the unit needs. Returns 0; -EAGAIN: there is more to read;
  * -ENOENT: it cannot be read. Lines may be missing, if there are too many. */
-static int unit_prepare(struct dwarf_state *state, struct open_unit *unit,
+static int unit_prepare(struct dwarf_state *state, struct dwarf_open_unit *unit,
 			struct dwarf_reader *reader, uint64_t vaddr)
 {
 	struct dwarf_reader entries = dwarf_files_reader(&state->files, reader, unit->file);
@@ -239,8 +132,8 @@ static void name_take(struct dwarf_reader *reader, const struct dwarf_unit *unit
 
 /* Returns the unit with an offset in the file that is read: the given one, or another one, which is
  * opened. Returns NULL if there is none. */
-static struct open_unit *unit_with(struct dwarf_state *state, struct dwarf_reader *reader,
-				   struct open_unit *unit, uint64_t offset)
+static struct dwarf_open_unit *unit_with(struct dwarf_state *state, struct dwarf_reader *reader,
+					 struct dwarf_open_unit *unit, uint64_t offset)
 {
 	const struct dwarf_units *units = reader->file == &state->files.main ? &state->units
 					  : reader->file == &state->files.alternate
@@ -252,7 +145,7 @@ static struct open_unit *unit_with(struct dwarf_state *state, struct dwarf_reade
 		return unit;
 	/* Units of split files do not refer to each other. */
 	return units && dwarf_units_find_offset(units, offset, &start)
-		   ? unit_open(state, reader, start)
+		   ? dwarf_open_units_use(&state->open, reader, start)
 		   : NULL;
 }
 
@@ -276,7 +169,7 @@ static bool origin_follow(struct dwarf_state *state, struct dwarf_reader *reader
 /* Reads the name of a function, starting with an entry of an open unit. Returns whether there is
  * one. */
 static bool name_read(struct dwarf_state *state, struct dwarf_reader *reader,
-		      struct open_unit *unit, uint64_t offset, struct found_name *name)
+		      struct dwarf_open_unit *unit, uint64_t offset, struct found_name *name)
 {
 	struct dwarf_reader at = *reader;
 	struct dwarf_entry entry;
@@ -304,7 +197,7 @@ static bool name_read(struct dwarf_state *state, struct dwarf_reader *reader,
 
 /* Finds the name of a function by an entry of an open unit. Returns NULL if it has none. */
 static const struct dwarf_text *name_find(struct dwarf_state *state, struct dwarf_reader *reader,
-					  struct open_unit *unit, uint64_t offset)
+					  struct dwarf_open_unit *unit, uint64_t offset)
 {
 	const struct dwarf_text_key key = {unit->file, offset, DWARF_TEXT_NAME};
 	const struct dwarf_text *name = dwarf_texts_find(&state->texts, &key);
@@ -322,8 +215,8 @@ static const struct dwarf_text *name_find(struct dwarf_state *state, struct dwar
 
 /* Finds the path of a file by its number in an open unit, for a frame. */
 static void keep_path(struct dwarf_state *state, struct dwarf_reader *reader,
-		      const struct open_unit *unit, uint64_t file, struct named_frames *frames,
-		      struct named_frame *frame)
+		      const struct dwarf_open_unit *unit, uint64_t file,
+		      struct named_frames *frames, struct named_frame *frame)
 {
 	const struct dwarf_text_key key = {unit->own_file, unit->own.offset, file};
 	const struct dwarf_text *path = dwarf_texts_find(&state->texts, &key);
@@ -342,8 +235,8 @@ static void keep_path(struct dwarf_state *state, struct dwarf_reader *reader,
 
 /* Names all calls. Those outside of the innermost one are where the next inner one was called. */
 static bool calls_name(struct dwarf_state *state, struct dwarf_reader *reader,
-		       struct open_unit *unit, uint64_t vaddr, const struct dwarf_calls *calls,
-		       struct named_frames *frames)
+		       struct dwarf_open_unit *unit, uint64_t vaddr,
+		       const struct dwarf_calls *calls, struct named_frames *frames)
 {
 	const struct dwarf_line_row *row =
 	    dwarf_lines_find(&unit->lines, &state->files.main, vaddr);
@@ -376,7 +269,7 @@ static bool calls_name(struct dwarf_state *state, struct dwarf_reader *reader,
 /* Tells the line of code whose function is not described: assembly, or a function that the compiler
  * found to be equal to another one. */
 static bool line_only(struct dwarf_state *state, struct dwarf_reader *reader,
-		      struct open_unit *unit, uint64_t vaddr, struct named_frames *frames)
+		      struct dwarf_open_unit *unit, uint64_t vaddr, struct named_frames *frames)
 {
 	const struct dwarf_line_row *row = dwarf_lines_find(&unit->lines, reader->file, vaddr);
 
@@ -389,8 +282,8 @@ static bool line_only(struct dwarf_state *state, struct dwarf_reader *reader,
 }
 
 /* Names an address in a unit that is prepared. */
-static int unit_name(struct dwarf_state *state, struct dwarf_reader *reader, struct open_unit *unit,
-		     uint64_t vaddr, struct named_frames *frames)
+static int unit_name(struct dwarf_state *state, struct dwarf_reader *reader,
+		     struct dwarf_open_unit *unit, uint64_t vaddr, struct named_frames *frames)
 {
 	struct dwarf_calls calls;
 
@@ -405,8 +298,7 @@ static void dwarf_close(void *context)
 {
 	struct dwarf_state *state = context;
 
-	for (unsigned int i = 0; i < OPEN_MAX; i++)
-		unit_close(state->open[i]);
+	dwarf_open_units_free(&state->open);
 	dwarf_units_free(&state->units);
 	dwarf_units_free(&state->alternate_units);
 	dwarf_texts_free(&state->texts);
@@ -458,7 +350,7 @@ static size_t dwarf_bytes(const void *context)
 
 	return sizeof(*state) + dwarf_files_bytes(&state->files) +
 	       dwarf_units_bytes(&state->units) + dwarf_units_bytes(&state->alternate_units) +
-	       state->texts.bytes + state->open_bytes;
+	       state->texts.bytes + state->open.bytes;
 }
 
 /* Reads the indexes of units. If that of the alternate file is too large, it is used no further.
@@ -496,22 +388,22 @@ static int dwarf_name(void *context, const struct namer_sources *sources, uint64
 	uint64_t offset;
 	int r;
 
-	state->present = NULL;
+	state->open.present = NULL;
 	r = indexes_prepare(state, &reader);
 	if (r < 0)
 		return r;
 	if (!dwarf_units_find_code(&state->units, &state->files.main, vaddr, &offset))
 		return -ENOENT;
-	struct open_unit *unit = unit_open(state, &reader, offset);
+	struct dwarf_open_unit *unit = dwarf_open_units_use(&state->open, &reader, offset);
 	if (!unit)
 		return -ENOENT;
-	state->present = unit;
+	state->open.present = unit;
 	if (unit->lacks_split)
 		unit_attach(state, &reader, unit);
 	if (unit->lacks_split && dwarf_files_say_wanted(&state->files))
 		return -EINPROGRESS;
 	r = unit_prepare(state, unit, &reader, vaddr);
-	units_account(state, unit);
+	dwarf_open_units_account(&state->open, unit);
 	return r < 0 ? r : unit_name(state, &reader, unit, vaddr, frames);
 }
 

@@ -9,16 +9,28 @@
 enum {
 	PLACES_MIN = 256,
 	PLACES_MAX = 8192,
+	CHOICE = 4, /* places that a text may have */
 	/* What keeping one more text may take, with more places. */
 	KEEP_BYTES = sizeof(struct dwarf_text) + DWARF_TEXT_BYTES + PLACES_MAX * sizeof(void *),
 };
 
-/* Returns the place of a key, where there are any. Keys that a file chooses to share a place only
- * cost time. */
+/* Returns the place of a text with this key; if there is none, a free place that it may have, or
+ * that of another text. There must be places. Keys that a file chooses to share them only cost
+ * time. */
 static struct dwarf_text **place_of(const struct dwarf_texts *texts,
 				    const struct dwarf_text_key *key)
 {
-	return &texts->places[XXH3_64bits(key, sizeof(*key)) % texts->place_count];
+	const uint64_t hash = XXH3_64bits(key, sizeof(*key));
+	struct dwarf_text **first = &texts->places[hash % texts->place_count / CHOICE * CHOICE];
+
+	for (unsigned int i = 0; i < CHOICE; i++) {
+		const struct dwarf_text *text = first[i];
+
+		if (!text || (text->key.at == key->at && text->key.number == key->number &&
+			      text->key.file == key->file))
+			return &first[i];
+	}
+	return &first[hash / texts->place_count % CHOICE];
 }
 
 static size_t text_bytes(const struct dwarf_text *text)

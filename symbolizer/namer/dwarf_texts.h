@@ -3,10 +3,10 @@
  * Names of functions and paths that were read last from debug information.
  *
  * How this works. A program calls a function, or inlines it, in many places, so most names and
- * paths are wanted again soon, and each is the result of several reads. Every text has one place,
- * by the hash of its key, so that a lookup is one comparison; a new text takes the place of the one
- * before. There are more places when there are more texts, up to some thousand. Texts that take too
- * much memory together are dropped, all at once.
+ * paths are wanted again soon, and each is the result of several reads. Every text has a choice of
+ * four places, by the hash of its key; if others are in all of them, it replaces one. There are
+ * more places when there are more texts, up to some thousand. Texts that take too much memory
+ * together are dropped, all at once.
  *
  * Example: std::vector::push_back is inlined in 300 places of a unit. Each of these calls refers to
  * the same entry at 0x41c2, and the key {file, 0x41c2, DWARF_TEXT_NAME} finds the name.

@@ -197,7 +197,7 @@ Test(samples, frames_are_defined_again_when_the_file_of_their_module_comes_late)
 	add_in_module(worker, 1);
 	batch_flush(&worker->batch);
 	cr_assert_eq(sent.frames, 1);
-	cr_assert_eq(modules_add(&worker->modules, &module, open("/proc/self/exe", O_RDONLY)), 0);
+	cr_assert_eq(modules_add(&worker->modules, &module, open(FIXTURE, O_RDONLY)), 0);
 	add_in_module(worker, 2);
 	batch_flush(&worker->batch);
 	cr_assert_eq(sent.frames, 3);
@@ -215,7 +215,7 @@ Test(samples, stacks_are_defined_again_when_their_module_is_announced_late)
 	flush(worker);
 	cr_expect_eq(sent.frames, 1, "nothing new is said of it meanwhile");
 	cr_expect(worker->modules.missed);
-	cr_assert_eq(modules_add(&worker->modules, &module, open("/proc/self/exe", O_RDONLY)), 0);
+	cr_assert_eq(modules_add(&worker->modules, &module, open(FIXTURE, O_RDONLY)), 0);
 	const unsigned int stacks = sent.stacks;
 	for (int i = 0; i < 2; i++)
 		add_in_module(worker, 1);
@@ -236,7 +236,7 @@ Test(samples, stacks_without_names_are_defined_again)
 		unsigned int frames, stacks; /* that were defined afterwards, in total */
 	} steps[] = {{false, 1, 1}, {false, 1, 2}, {true, 2, 3}, {true, 2, 3}, {false, 2, 3}};
 
-	cr_assert_eq(modules_add(&worker->modules, &module, open("/proc/self/exe", O_RDONLY)), 0);
+	cr_assert_eq(modules_add(&worker->modules, &module, open(FIXTURE, O_RDONLY)), 0);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		*reading = (struct time_share){.most_ns = steps[i].time ? NS_PER_S : 0};
 		add_in_module(worker, 1);
@@ -254,7 +254,7 @@ Test(samples, frames_of_a_file_that_is_left_alone_are_not_asked_for_again)
 	struct worker *worker = worker_new();
 	const struct msg_module module = {.id = 7, .path = "/bin/program"};
 
-	cr_assert_eq(modules_add(&worker->modules, &module, open("/proc/self/exe", O_RDONLY)), 0);
+	cr_assert_eq(modules_add(&worker->modules, &module, open(FIXTURE, O_RDONLY)), 0);
 	const struct work_subject *file = &modules_find(&worker->modules, 7)->subject;
 	const struct quarantine_key key = {QUARANTINE_FILE, {file->device, file->inode}};
 	worker->modules.work_page = &page;
