@@ -17,7 +17,7 @@ SPEED_TARGET = 3  # times as many addresses per second as addr2line
 def addresses(path, count):
     """Addresses of .text, as input of both programs."""
     said = subprocess.run(["readelf", "-SW", path], stdout=subprocess.PIPE, text=True, check=True).stdout
-    match = re.search(r" \.text +PROGBITS +([0-9a-f]+) +[0-9a-f]+ +([0-9a-f]+)", said)
+    match = re.search(r" \.text +\w+ +([0-9a-f]+) +[0-9a-f]+ +([0-9a-f]+)", said)
     start, size = int(match[1], 16), int(match[2], 16)
     chosen = random.Random(path)
     return "".join(f"0x{start + chosen.randrange(size):x}\n" for _ in range(count))
