@@ -20,9 +20,11 @@ enum {
 	/* Functions that may have the same code, or be nested. */
 	ENCLOSING_MAX = 16,
 	/* Inlined calls, and their ranges, that a unit has in memory, and that it keeps when
-	 * another function is read. */
-	INLINED_MAX = 1 << 16,
-	INLINED_KEPT = 1 << 15,
+	 * another function is read: up to 6 MB. All of HarfBuzz as one unit has 64,000 calls. */
+	CALLS_MAX = 1 << 17,
+	CALLS_KEPT = 3 << 15,
+	RANGES_MAX = 1 << 18,
+	RANGES_KEPT = 3 << 16,
 	/* What reading an inlined call may cost. Real ones have a few ranges. */
 	INLINED_COST = 1 << 16,
 };
@@ -80,7 +82,8 @@ int dwarf_functions_read(struct dwarf_functions *functions, struct dwarf_reader 
 		functions->at = unit->entries;
 	dwarf_unit_window(reader, unit, UNIT_STEP, &info);
 	while (r == 0 && !functions->complete && reader->left > ENTRY_COST) {
-		if (!dwarf_entry_read(reader, unit, abbrevs, &info, functions->at, &entry)) {
+		if (!dwarf_entry_find(reader, unit, abbrevs, &info, functions->at,
+				      DWARF_FOR_FUNCTIONS, &entry)) {
 			functions->complete = true;
 			break;
 		}
@@ -141,20 +144,42 @@ struct adding {
 	uint64_t code_start;
 };
 
+static int keep_range(struct dwarf_inlined_calls *inlined, struct dwarf_inlined_range range)
+{
+	const int r = ARRAY_RESERVE(inlined->ranges, inlined->range_capacity,
+				    inlined->range_count + 1, 64, RANGES_MAX);
+
+	if (r == 0)
+		inlined->ranges[inlined->range_count++] = range;
+	return r;
+}
+
 static int add_inlined_range(void *context, uint64_t start, uint64_t end)
 {
 	const struct adding *adding = context;
 	struct dwarf_inlined_calls *inlined = adding->inlined;
 	struct dwarf_inlined *call = &inlined->items[inlined->count - 1];
-	const int r = ARRAY_RESERVE(inlined->ranges, inlined->range_capacity,
-				    inlined->range_count + 1, 64, INLINED_MAX);
-
-	if (r < 0 || call->range_count == UINT16_MAX)
-		return r < 0 ? r : -E2BIG;
 	/* All addresses of a file are within 4 GiB (dwarf_file_open()). */
-	inlined->ranges[inlined->range_count++] =
-	    (struct dwarf_inlined_range){.start = (uint32_t)(start - adding->code_start),
-					 .end = (uint32_t)(end - adding->code_start)};
+	const struct dwarf_inlined_range range = {(uint32_t)(start - adding->code_start),
+						  (uint32_t)(end - adding->code_start)};
+	int r = 0;
+
+	if (call->range_count == UINT16_MAX)
+		return -E2BIG;
+	if (call->range_count == 0) {
+		call->span = range;
+	} else {
+		if (call->range_count == 1)
+			r = keep_range(inlined, call->span);
+		if (r == 0)
+			r = keep_range(inlined, range);
+		if (r < 0)
+			return r;
+		if (range.start < call->span.start)
+			call->span.start = range.start;
+		if (range.end > call->span.end)
+			call->span.end = range.end;
+	}
 	call->range_count++;
 	return 0;
 }
@@ -182,7 +207,7 @@ static int inlined_add(struct dwarf_inlined_calls *inlined, struct dwarf_reader 
 	struct adding adding = {inlined, reader->file->code_start};
 	const uint64_t named = named_entry(unit, entry);
 	const int r =
-	    ARRAY_RESERVE(inlined->items, inlined->capacity, inlined->count + 1, 32, INLINED_MAX);
+	    ARRAY_RESERVE(inlined->items, inlined->capacity, inlined->count + 1, 32, CALLS_MAX);
 
 	if (r < 0 || named - unit->offset > UINT32_MAX)
 		return r < 0 ? r : -E2BIG;
@@ -202,7 +227,7 @@ static void inlined_limit(struct dwarf_functions *functions)
 {
 	struct dwarf_inlined_calls *inlined = &functions->inlined;
 
-	if (inlined->count <= INLINED_KEPT && inlined->range_count <= INLINED_KEPT)
+	if (inlined->count <= CALLS_KEPT && inlined->range_count <= RANGES_KEPT)
 		return;
 	inlined->count = inlined->range_count = 0;
 	for (size_t i = 0; i < functions->count; i++)
@@ -274,7 +299,8 @@ static bool inlined_read(struct dwarf_inlined_calls *inlined, struct dwarf_reade
 
 	dwarf_unit_window(reader, unit, FUNCTION_STEP, &info);
 	while (r == 0 && reader->left > INLINED_COST)
-		r = dwarf_entry_read(reader, unit, abbrevs, &info, inlined->at, &entry)
+		r = dwarf_entry_find(reader, unit, abbrevs, &info, inlined->at, DWARF_FOR_CALLS,
+				     &entry)
 			? inlined_take(inlined, reader, unit, &entry)
 			: 1;
 	elf_window_fini(&info);
@@ -327,13 +353,15 @@ static void calls_reverse(struct dwarf_calls *calls)
 static bool inlined_contains(const struct dwarf_inlined_calls *inlined,
 			     const struct dwarf_inlined *call, uint32_t code)
 {
-	for (uint32_t i = 0; i < call->range_count; i++) {
+	if (code < call->span.start || code >= call->span.end)
+		return false;
+	for (uint32_t i = 0; call->range_count > 1 && i < call->range_count; i++) {
 		const struct dwarf_inlined_range *range = &inlined->ranges[call->first_range + i];
 
 		if (code >= range->start && code < range->end)
 			return true;
 	}
-	return false;
+	return call->range_count == 1;
 }
 
 bool dwarf_functions_find(const struct dwarf_functions *functions, const struct dwarf_file *file,

@@ -56,8 +56,10 @@ struct dwarf_inlined {
 	 * call, if the other one is in another unit. From the start of the unit. */
 	uint32_t entry;
 	uint32_t call_file, call_line; /* 0: unknown */
+	uint32_t after;		       /* index of the next one that is not in it */
+	/* The addresses that its ranges span, and the ranges, if there is more than one. */
+	struct dwarf_inlined_range span;
 	uint32_t first_range;
-	uint32_t after; /* index of the next one that is not in it */
 	uint16_t range_count;
 };
 

@@ -19,6 +19,8 @@ enum {
 	ENTRY_BYTES_LARGE = 2048,
 	ENTRY_BYTES_MAX = 1 << 20,
 	ENTRY_COST = 16,
+	/* Entries are passed over while this is left, so that the next one can be read. */
+	PASS_LEAST_COST = 1 << 16,
 	HEADER_BYTES_MAX = 64,
 	ABBREVS_STEP = 4096,
 	FIRST_ABBREV_BYTES = 128,
@@ -170,12 +172,12 @@ static bool has_values(uint64_t tag)
 static int abbrev_add_part(struct dwarf_abbrevs *abbrevs, const struct dwarf_encoding *encoding,
 			   size_t first, struct dwarf_abbrev_part part)
 {
-	const int bytes =
-	    part.kept == DWARF_ATTRIBUTE_COUNT ? dwarf_form_bytes(encoding, part.form) : -1;
+	const int bytes = dwarf_form_bytes(encoding, part.form);
 	struct dwarf_abbrev_part *last =
 	    abbrevs->part_count > first ? &abbrevs->parts[abbrevs->part_count - 1] : NULL;
 
-	if (bytes >= 0) {
+	part.bytes = (int8_t)bytes;
+	if (bytes >= 0 && part.kept == DWARF_ATTRIBUTE_COUNT) {
 		part.form = 0;
 		part.constant = bytes;
 		if (last && !last->form) {
@@ -189,6 +191,23 @@ static int abbrev_add_part(struct dwarf_abbrevs *abbrevs, const struct dwarf_enc
 		return r == -ENOMEM ? r : -EBADMSG;
 	abbrevs->parts[abbrevs->part_count++] = part;
 	return 0;
+}
+
+/* Returns what entries of an abbreviation are read for. */
+static uint8_t uses_of(const struct dwarf_abbrevs *abbrevs, const struct dwarf_abbrev *abbrev)
+{
+	const bool is_function = abbrev->tag == DW_TAG_subprogram;
+	uint8_t uses =
+	    abbrev->has_children || abbrev->tag == DW_TAG_inlined_subroutine ? DWARF_FOR_CALLS : 0;
+
+	for (uint32_t i = 0; i < abbrev->count; i++) {
+		const uint8_t kept = abbrevs->parts[abbrev->first + i].kept;
+
+		if (kept == DWARF_SIBLING ||
+		    (is_function && (kept == DWARF_LOW_PC || kept == DWARF_RANGE_LIST)))
+			uses |= DWARF_FOR_FUNCTIONS;
+	}
+	return uses;
 }
 
 /* Reads an abbreviation. Returns 1; 0 at the end of the table; or an error. */
@@ -224,6 +243,7 @@ static int abbrev_read(struct cursor *c, const struct dwarf_encoding *encoding,
 	}
 	abbrev.tag = (uint16_t)tag;
 	abbrev.count = (uint32_t)abbrevs->part_count - abbrev.first;
+	abbrev.uses = uses_of(abbrevs, &abbrev);
 	const int r =
 	    ARRAY_RESERVE(abbrevs->items, abbrevs->capacity, abbrevs->count + 1, 16, ABBREVS_MAX);
 	if (r < 0)
@@ -350,7 +370,11 @@ static void entry_decode(const struct dwarf_unit *unit, const struct dwarf_abbre
 		} else if (part->kept == DWARF_ATTRIBUTE_COUNT) {
 			dwarf_value_skip(c, &unit->encoding, part->form);
 		} else {
-			dwarf_value_read(c, &unit->encoding, entry->offset, &value);
+			/* Most values are of this kind. */
+			if (part->bytes > 0)
+				value.number = dwarf_number_read(c, (unsigned int)part->bytes);
+			else
+				dwarf_value_read(c, &unit->encoding, entry->offset, &value);
 			entry->values[part->kept] = value;
 		}
 	}
@@ -388,6 +412,58 @@ bool dwarf_entry_read(struct dwarf_reader *reader, const struct dwarf_unit *unit
 		if (need > left)
 			need = left;
 	}
+}
+
+/* Passes over the values of an entry. */
+static void values_pass(struct cursor *c, const struct dwarf_unit *unit,
+			const struct dwarf_abbrevs *abbrevs, const struct dwarf_abbrev *abbrev)
+{
+	for (uint32_t i = 0; i < abbrev->count; i++) {
+		const struct dwarf_abbrev_part *part = &abbrevs->parts[abbrev->first + i];
+
+		if (!part->form)
+			cursor_skip(c, (uint64_t)part->constant);
+		else if (part->bytes >= 0)
+			cursor_skip(c, (uint64_t)part->bytes);
+		else
+			dwarf_value_skip(c, &unit->encoding, part->form);
+	}
+}
+
+/* Passes over entries that are of no use and lie in the window as a whole. Returns where it
+ * stopped. */
+static uint64_t entries_pass(struct dwarf_reader *reader, const struct dwarf_unit *unit,
+			     const struct dwarf_abbrevs *abbrevs, struct elf_window *info,
+			     uint64_t offset, enum dwarf_use use)
+{
+	const uint64_t left = offset < unit->end ? unit->end - offset : 0;
+	struct cursor c;
+	size_t passed = 0;
+
+	if (left < ENTRY_BYTES || elf_window_get(info, offset, ENTRY_BYTES, &c) < 0)
+		return offset;
+	while (reader->left > PASS_LEAST_COST) {
+		const uint64_t code = cursor_uleb128(&c);
+		const struct dwarf_abbrev *abbrev = code ? abbrev_find(abbrevs, code) : NULL;
+
+		if (abbrev && !(abbrev->uses & use))
+			values_pass(&c, unit, abbrevs, abbrev);
+		else if (code || use != DWARF_FOR_FUNCTIONS)
+			break;
+		if (c.failed)
+			break;
+		dwarf_pay(reader, ENTRY_COST + cursor_offset(&c) - passed);
+		passed = cursor_offset(&c);
+	}
+	return offset + passed;
+}
+
+bool dwarf_entry_find(struct dwarf_reader *reader, const struct dwarf_unit *unit,
+		      const struct dwarf_abbrevs *abbrevs, struct elf_window *info, uint64_t offset,
+		      enum dwarf_use use, struct dwarf_entry *entry)
+{
+	offset = entries_pass(reader, unit, abbrevs, info, offset, use);
+	return dwarf_entry_read(reader, unit, abbrevs, info, offset, entry);
 }
 
 uint64_t dwarf_entry_skip(const struct dwarf_unit *unit, const struct dwarf_entry *entry)

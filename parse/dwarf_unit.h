@@ -61,10 +61,19 @@ struct dwarf_entry {
 	struct dwarf_value values[DWARF_ATTRIBUTE_COUNT];
 };
 
+/* What entries are read for. */
+enum dwarf_use {
+	/* Functions with code, and entries that say where their sibling is. */
+	DWARF_FOR_FUNCTIONS = 1 << 0,
+	/* Inlined calls, entries with children, and the ends of children. */
+	DWARF_FOR_CALLS = 1 << 1,
+};
+
 struct dwarf_abbrev {
 	uint64_t code;
 	uint16_t tag;
 	bool has_children;
+	uint8_t uses;	       /* enum dwarf_use */
 	uint32_t first, count; /* its parts, in dwarf_abbrevs.parts */
 };
 
@@ -72,6 +81,7 @@ struct dwarf_abbrev {
 struct dwarf_abbrev_part {
 	uint16_t form;	  /* of the value; 0: this many bytes are skipped: `constant` */
 	uint8_t kept;	  /* enum dwarf_attribute, or DWARF_ATTRIBUTE_COUNT */
+	int8_t bytes;	  /* dwarf_form_bytes() */
 	int64_t constant; /* also of DW_FORM_implicit_const */
 };
 
@@ -128,6 +138,12 @@ void dwarf_unit_window(struct dwarf_reader *reader, const struct dwarf_unit *uni
 bool dwarf_entry_read(struct dwarf_reader *reader, const struct dwarf_unit *unit,
 		      const struct dwarf_abbrevs *abbrevs, struct elf_window *info, uint64_t offset,
 		      struct dwarf_entry *entry);
+
+/* Reads an entry at `offset` or after it, and passes over entries that are of no use. The one that
+ * was read may be of no use, too: passing over ends where the window ends. */
+bool dwarf_entry_find(struct dwarf_reader *reader, const struct dwarf_unit *unit,
+		      const struct dwarf_abbrevs *abbrevs, struct elf_window *info, uint64_t offset,
+		      enum dwarf_use use, struct dwarf_entry *entry);
 
 /* Returns where the next entry that is not below this one is, if the entry says that or has no
  * children; otherwise where the next entry is. */

@@ -2,7 +2,6 @@
 #include "parse/dwarf_value.h"
 
 #include <dwarf.h>
-#include <string.h>
 
 int dwarf_form_bytes(const struct dwarf_encoding *encoding, uint64_t form)
 {
@@ -118,15 +117,27 @@ void dwarf_value_skip(struct cursor *c, const struct dwarf_encoding *encoding, u
 		c->failed = true;
 }
 
-/* Reads a number of some bytes. Of more than eight, zero. */
-static uint64_t number_read(struct cursor *c, uint64_t bytes)
+uint64_t dwarf_number_read(struct cursor *c, unsigned int bytes)
 {
-	const uint8_t *from = cursor_take(c, bytes);
-	uint64_t number = 0;
+	switch (bytes) {
+	case 1:
+		return cursor_u8(c);
+	case 2:
+		return cursor_u16(c);
+	case 3: {
+		const uint16_t low = cursor_u16(c);
+		const uint8_t high = cursor_u8(c);
 
-	if (from && bytes <= sizeof(number))
-		memcpy(&number, from, bytes);
-	return number;
+		return (uint64_t)high << 16 | low;
+	}
+	case 4:
+		return cursor_u32(c);
+	case 8:
+		return cursor_u64(c);
+	default:
+		cursor_skip(c, bytes);
+		return 0;
+	}
 }
 
 void dwarf_value_read(struct cursor *c, const struct dwarf_encoding *encoding, uint64_t start,
@@ -141,7 +152,7 @@ void dwarf_value_read(struct cursor *c, const struct dwarf_encoding *encoding, u
 	if (form == DW_FORM_implicit_const)
 		return;
 	if (bytes >= 0)
-		value->number = number_read(c, (uint64_t)bytes);
+		value->number = dwarf_number_read(c, (unsigned int)bytes);
 	else if (!read_variable(c, form, start, &value->number))
 		c->failed = true;
 }

@@ -37,6 +37,9 @@ struct dwarf_value {
  * the form is unknown. */
 int dwarf_form_bytes(const struct dwarf_encoding *encoding, uint64_t form);
 
+/* Reads a number of 1, 2, 3, 4 or 8 bytes. Others are skipped, and the number is zero. */
+uint64_t dwarf_number_read(struct cursor *c, unsigned int bytes);
+
 /* Skips a value. Fails if the form is unknown. */
 void dwarf_value_skip(struct cursor *c, const struct dwarf_encoding *encoding, uint64_t form);
 

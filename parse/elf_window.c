@@ -66,13 +66,6 @@ static int window_reserve(struct elf_window *window, size_t bytes)
 	return 0;
 }
 
-/* Returns whether the buffer has [at, at + need). */
-static bool window_has(const struct elf_window *window, uint64_t at, uint64_t need)
-{
-	return at >= window->at && at - window->at <= window->filled &&
-	       need <= window->filled - (at - window->at);
-}
-
 static int window_read(const struct elf_window *window, uint64_t at, void *bytes, size_t length)
 {
 	uint64_t from;
@@ -82,9 +75,10 @@ static int window_read(const struct elf_window *window, uint64_t at, void *bytes
 	return window->source.read(window->source.context, from, bytes, length);
 }
 
-/* Moves the buffer to `at`, and reads `need` bytes or one step, whichever is more. */
-static int window_move(struct elf_window *window, uint64_t at, uint64_t need)
+int elf_window_move(struct elf_window *window, uint64_t at, uint64_t need)
 {
+	if (at > window->length || need > window->length - at)
+		return -ENODATA;
 	const uint64_t left = window->length - at;
 	uint64_t bytes = need > window->step ? need : window->step;
 
@@ -101,24 +95,13 @@ static int window_move(struct elf_window *window, uint64_t at, uint64_t need)
 	return rc;
 }
 
-int elf_window_get(struct elf_window *window, uint64_t at, uint64_t need, struct cursor *c)
-{
-	if (at > window->length || need > window->length - at)
-		return -ENODATA;
-	int rc = window_has(window, at, need) ? 0 : window_move(window, at, need);
-	if (rc == 0)
-		*c = cursor_init(window->buffer + (at - window->at),
-				 window->filled - (size_t)(at - window->at));
-	return rc;
-}
-
 int elf_window_copy(const struct elf_window *window, uint64_t at, void *bytes, size_t room)
 {
 	if (at > window->length)
 		return -ENODATA;
 	if (room > window->length - at)
 		room = (size_t)(window->length - at);
-	if (window_has(window, at, room)) {
+	if (elf_window_has(window, at, room)) {
 		memcpy(bytes, window->buffer + (at - window->at), room);
 		return (int)room;
 	}

@@ -35,10 +35,30 @@ int elf_window_init_section(struct elf_window *window, const struct elf_image *i
 			    const struct elf_section *section, size_t cap);
 void elf_window_fini(struct elf_window *window);
 
+/* Returns whether the buffer has [at, at + need). */
+static inline bool elf_window_has(const struct elf_window *window, uint64_t at, uint64_t need)
+{
+	return at >= window->at && at - window->at <= window->filled &&
+	       need <= window->filled - (at - window->at);
+}
+
+/* Moves the buffer to `at`, and reads `need` bytes or one step, whichever is more. Returns as
+ * elf_window_get(). */
+int elf_window_move(struct elf_window *window, uint64_t at, uint64_t need);
+
 /* Provides a cursor over `need` bytes or more, from the offset `at` of the range on. It
  * is valid until the next call. Returns 0; -ENODATA: the range or the file ends before;
  * -ENOMEM; or the source's error. */
-int elf_window_get(struct elf_window *window, uint64_t at, uint64_t need, struct cursor *c);
+static inline int elf_window_get(struct elf_window *window, uint64_t at, uint64_t need,
+				 struct cursor *c)
+{
+	const int r = elf_window_has(window, at, need) ? 0 : elf_window_move(window, at, need);
+
+	if (r == 0)
+		*c = cursor_init(window->buffer + (at - window->at),
+				 window->filled - (size_t)(at - window->at));
+	return r;
+}
 
 /* Copies up to `room` bytes from the offset `at` of the range, without moving the window, so that
  * cursors stay valid. Returns their number, which is smaller at the end of the range, or an

@@ -132,7 +132,7 @@ static void print_frames(const struct named_frames *frames)
 	for (unsigned int i = 0; i < frames->count; i++) {
 		const struct named_frame *frame = &frames->frames[i];
 
-		fputs(frame->function, stdout);
+		fputs(frame->function[0] ? frame->function : "??", stdout);
 		putchar_unlocked('\n');
 		fputs(frame->file[0] ? frame->file : "??", stdout);
 		print_line(frame->line);
