@@ -56,7 +56,7 @@ DEFENCES = {
     "a slow namer leaves time to other files": ("symbolizer/worker/modules.c", "time_part_spend(&module->naming, &modules->naming, passed_ns, passed_ns);",
                                                 "time_share_spend(&modules->naming, passed_ns);", "modules"),
     "debug information is read in parts": ("parse/dwarf_functions.c", "reader->left > ENTRY_COST", "reader->file", "dwarf_names"),
-    "a lookup in debug information has a budget": ("parse/dwarf_unit.c", "offset >= unit->end || reader->left == 0", "offset >= unit->end", "dwarf_names"),
+    "a lookup in debug information has a budget": ("parse/dwarf_functions.c", "reader->left > INLINED_COST", "reader->file", "dwarf_names"),
     "a debug file has the build id of the file": ("symbolizer/worker/symbol_debug.c",
                                                   "!memcmp(image->build_id, symbols->build_id, symbols->build_id_length)", "true", "debug_symbols"),
     "zstd has no formats from before its standard": ("parse/elf_decompress.c", "cursor_u32(&magic) == ZSTD_MAGICNUMBER", "cursor_u32(&magic)", "elf_decompress"),

@@ -451,9 +451,11 @@ Test(dwarf_names, a_lookup_is_done_in_parts_and_reads_only_so_far)
 }
 
 enum {
-	INLINING_FUNCTIONS = 4,
-	INLINED = 20000,
+	INLINING_FUNCTIONS = 8,
+	INLINED = 30000,
 	INLINING_CODE = 16, /* bytes of each function */
+	/* Bytes of a location, which make that a function is not read in one part. */
+	LOCATION_BYTES = 64,
 };
 
 /* Writes functions into which the same one is inlined many times. The last call has the last byte
@@ -461,7 +463,8 @@ enum {
 static size_t put_inlining_functions(uint64_t start, uint8_t **info)
 {
 	const uint8_t header[] = {0, 0, 0, 0, 5, 0, 1, 8, 0, 0, 0, 0};
-	const size_t room = 64 + INLINING_FUNCTIONS * (16 + INLINED * 20);
+	static const uint8_t location[LOCATION_BYTES] = {LOCATION_BYTES - 1};
+	const size_t room = 64 + INLINING_FUNCTIONS * (16 + INLINED * (20 + LOCATION_BYTES));
 	uint8_t *to = *info = malloc(room);
 
 	to =
@@ -474,7 +477,8 @@ static size_t put_inlining_functions(uint64_t start, uint8_t **info)
 		to = put_code(to, 2, code, INLINING_CODE);
 		for (unsigned int j = 0; j < INLINED; j++) {
 			to = put_code(to, 4, code + (j + 1 == INLINED ? INLINING_CODE - 1 : 0), 1);
-			to = put(put(to, &called, sizeof(called)), "", 1);
+			to = put(put(to, &called, sizeof(called)), location, sizeof(location));
+			to = put(to, "", 1);
 		}
 		to = put(to, "", 1);
 	}
@@ -489,12 +493,12 @@ static size_t put_inlining_functions(uint64_t start, uint8_t **info)
 Test(dwarf_names, much_that_is_inlined_is_read_again)
 {
 	/* 1: a unit with code; 2: a function with code and children; 3: a name; 4: an inlined call
-	 * with code, whose name is a reference, and with children. */
+	 * with code, whose name is a reference, with a location, and with children. */
 	static const uint8_t abbreviations[] = {
 	    1, 0x11, 1, 0x11, 1, 0x12, 6, 0,	0, /* unit */
 	    2, 0x2e, 1, 0x11, 1, 0x12, 6, 0,	0, /* function */
 	    3, 0x2e, 0, 0x03, 8, 0,    0,	   /* name */
-	    4, 0x1d, 1, 0x11, 1, 0x12, 6, 0x31, 0x13, 0, 0, 0};
+	    4, 0x1d, 1, 0x11, 1, 0x12, 6, 0x31, 0x13, 0x02, 0x0a, 0, 0, 0};
 	struct forged forged = {0};
 	struct opened opened;
 	char path[TEXT_BYTES];
