@@ -8,7 +8,7 @@
 
 enum {
 	PLACES_MIN = 256,
-	PLACES_MAX = 8192,
+	PLACES_MAX = 32768,
 	CHOICE = 4, /* places that a text may have */
 	/* What keeping one more text may take, with more places. */
 	KEEP_BYTES = sizeof(struct dwarf_text) + DWARF_TEXT_BYTES + PLACES_MAX * sizeof(void *),

@@ -5,7 +5,7 @@
  * How this works. A program calls a function, or inlines it, in many places, so most names and
  * paths are wanted again soon, and each is the result of several reads. Every text has a choice of
  * four places, by the hash of its key; if others are in all of them, it replaces one. There are
- * more places when there are more texts, up to some thousand. Texts that take too much memory
+ * more places when there are more texts, up to 32,768. Texts that take too much memory
  * together are dropped, all at once.
  *
  * Example: std::vector::push_back is inlined in 300 places of a unit. Each of these calls refers to
@@ -20,7 +20,7 @@
 
 enum {
 	DWARF_TEXT_BYTES = 1024,	 /* of a text, with its NUL; longer ones are cut */
-	DWARF_TEXTS_BYTES_MAX = 1 << 20, /* of memory for all */
+	DWARF_TEXTS_BYTES_MAX = 4 << 20, /* of memory for all */
 };
 
 #define DWARF_TEXT_NAME UINT64_MAX
