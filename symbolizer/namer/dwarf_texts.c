@@ -14,6 +14,12 @@ enum {
 	KEEP_BYTES = sizeof(struct dwarf_text) + DWARF_TEXT_BYTES + PLACES_MAX * sizeof(void *),
 };
 
+static bool has_key(const struct dwarf_text *text, const struct dwarf_text_key *key)
+{
+	return text->key.at == key->at && text->key.number == key->number &&
+	       text->key.file == key->file;
+}
+
 /* Returns the place of a text with this key; if there is none, a free place that it may have, or
  * that of another text. There must be places. Keys that a file chooses to share them only cost
  * time. */
@@ -24,10 +30,7 @@ static struct dwarf_text **place_of(const struct dwarf_texts *texts,
 	struct dwarf_text **first = &texts->places[hash % texts->place_count / CHOICE * CHOICE];
 
 	for (unsigned int i = 0; i < CHOICE; i++) {
-		const struct dwarf_text *text = first[i];
-
-		if (!text || (text->key.at == key->at && text->key.number == key->number &&
-			      text->key.file == key->file))
+		if (!first[i] || has_key(first[i], key))
 			return &first[i];
 	}
 	return &first[hash / texts->place_count % CHOICE];
@@ -43,10 +46,7 @@ const struct dwarf_text *dwarf_texts_find(const struct dwarf_texts *texts,
 {
 	const struct dwarf_text *text = texts->place_count ? *place_of(texts, key) : NULL;
 
-	return text && text->key.file == key->file && text->key.at == key->at &&
-		       text->key.number == key->number
-		   ? text
-		   : NULL;
+	return text && has_key(text, key) ? text : NULL;
 }
 
 /* Puts a text into its place. */

@@ -5,8 +5,8 @@
  * How this works. A program calls a function, or inlines it, in many places, so most names and
  * paths are wanted again soon, and each is the result of several reads. Every text has a choice of
  * four places, by the hash of its key; if others are in all of them, it replaces one. There are
- * more places when there are more texts, up to 32,768. Texts that take too much memory
- * together are dropped, all at once.
+ * more places when there are more texts, up to 32,768. Texts that take too much memory together are
+ * dropped, all at once.
  *
  * Example: std::vector::push_back is inlined in 300 places of a unit. Each of these calls refers to
  * the same entry at 0x41c2, and the key {file, 0x41c2, DWARF_TEXT_NAME} finds the name.
