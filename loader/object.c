@@ -77,7 +77,11 @@ static uint32_t ring_bytes(const struct loader *loader, uint64_t record_bytes, u
 }
 
 /* Sets the sizes of the rings. The worker may be delayed for 4 s although every stack is different,
- * and the manager for 0.5 s while it builds a large table. */
+ * even if copies of memory have taken the half of the ring that is not for samples alone
+ * (bpf/sample/copy.h). A stack of two hundred managed frames is as large as fifteen usual ones, so
+ * there is room for 0.3 s of those: a few processes that make readers of their memory wait may
+ * delay the worker for that long. The manager may be delayed for 0.5 s while it builds a large
+ * table. */
 static void object_size_rings(struct loader *loader)
 {
 	enum {
@@ -87,7 +91,7 @@ static void object_size_rings(struct loader *loader)
 	const struct bulkhead_bpf *o = loader->object;
 
 	bpf_map__set_max_entries(o->maps.samples,
-				 ring_bytes(loader, STACK_BYTES, 4000, 512 << 10, 32 << 20));
+				 ring_bytes(loader, 2 * STACK_BYTES, 4000, 512 << 10, 32 << 20));
 	bpf_map__set_max_entries(o->maps.deferred, ring_bytes(loader, sizeof(struct bh_deferred),
 							      500, 512 << 10, 8 << 20));
 }

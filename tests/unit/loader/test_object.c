@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "bulkhead.skel.h"
 #include "common/exit_status.h"
 #include "loader/loader.h"
 
@@ -99,6 +100,22 @@ Test(object, nothing_is_logged_if_nothing_fails)
 
 	cr_expect_eq(object_load(&loader), STATUS_DONE);
 	cr_expect_eq(read(captured[0], &byte, 1), -1);
+}
+
+/* Copies of memory may have filled the other half. */
+Test(object, half_of_the_ring_has_room_for_four_seconds)
+{
+	enum { STACK_BYTES = sizeof(struct bh_sample) + 40 * sizeof(uint64_t) };
+	static const uint32_t frequencies[] = {20, 99, 250, 499, 997};
+
+	for (size_t i = 0; i < sizeof(frequencies) / sizeof(frequencies[0]); i++) {
+		loader.config.frequency_hz = frequencies[i];
+		cr_assert_eq(object_load(&loader), STATUS_DONE);
+		const uint64_t half = bpf_map__max_entries(loader.object->maps.samples) / 2;
+		const uint64_t rate = (uint64_t)loader.possible_cpus * frequencies[i];
+		cr_expect_geq(half, 4 * rate * STACK_BYTES, "%u Hz on %d CPUs", frequencies[i], loader.possible_cpus);
+		bulkhead_bpf__destroy(loader.object);
+	}
 }
 
 Test(object, programs_that_the_kernel_refuses)
