@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-	TEXT_STEP = 64, /* bytes of a text that are read at once */
+	TEXT_STEP = 128, /* bytes of a text that are read at once */
 };
 
 static const char *const section_names[DWARF_SECTION_COUNT] = {
@@ -212,8 +212,13 @@ void dwarf_window_init(struct dwarf_reader *reader, enum dwarf_section_kind kind
 		       struct elf_window *window)
 {
 	const struct dwarf_section *section = &reader->file->sections[kind];
-	const struct elf_source source = section_source(reader, kind);
 
-	elf_window_init(window, &source, section->offset, section->size);
+	if (section->contents.data) {
+		elf_window_init_contents(window, section->contents.data, section->contents.length);
+	} else {
+		const struct elf_source source = section_source(reader, kind);
+
+		elf_window_init(window, &source, section->offset, section->size);
+	}
 	window->step = step;
 }

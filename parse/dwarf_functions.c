@@ -40,7 +40,7 @@ static int add_range(void *context, uint64_t start, uint64_t end)
 {
 	const struct building *building = context;
 	struct dwarf_functions *functions = building->functions;
-	const int r = ARRAY_RESERVE(functions->items, functions->capacity, functions->count + 1, 32,
+	const int r = ARRAY_RESERVE(functions->items, functions->capacity, functions->count + 1, 4,
 				    FUNCTIONS_MAX);
 
 	if (r < 0)
@@ -105,6 +105,7 @@ void dwarf_functions_free(struct dwarf_functions *functions)
 {
 	free(functions->items);
 	free(functions->inlined.items);
+	free(functions->inlined.spans);
 	free(functions->inlined.ranges);
 	*functions = (struct dwarf_functions){0};
 }
@@ -113,6 +114,7 @@ size_t dwarf_functions_bytes(const struct dwarf_functions *functions)
 {
 	return functions->capacity * sizeof(functions->items[0]) +
 	       functions->inlined.capacity * sizeof(functions->inlined.items[0]) +
+	       functions->inlined.span_capacity * sizeof(functions->inlined.spans[0]) +
 	       functions->inlined.range_capacity * sizeof(functions->inlined.ranges[0]);
 }
 
@@ -147,7 +149,7 @@ struct adding {
 static int keep_range(struct dwarf_inlined_calls *inlined, struct dwarf_inlined_range range)
 {
 	const int r = ARRAY_RESERVE(inlined->ranges, inlined->range_capacity,
-				    inlined->range_count + 1, 64, RANGES_MAX);
+				    inlined->range_count + 1, 16, RANGES_MAX);
 
 	if (r == 0)
 		inlined->ranges[inlined->range_count++] = range;
@@ -159,6 +161,7 @@ static int add_inlined_range(void *context, uint64_t start, uint64_t end)
 	const struct adding *adding = context;
 	struct dwarf_inlined_calls *inlined = adding->inlined;
 	struct dwarf_inlined *call = &inlined->items[inlined->count - 1];
+	struct dwarf_inlined_range *code = &inlined->spans[inlined->count - 1].code;
 	/* All addresses of a file are within 4 GiB (dwarf_file_open()). */
 	const struct dwarf_inlined_range range = {(uint32_t)(start - adding->code_start),
 						  (uint32_t)(end - adding->code_start)};
@@ -167,18 +170,18 @@ static int add_inlined_range(void *context, uint64_t start, uint64_t end)
 	if (call->range_count == UINT16_MAX)
 		return -E2BIG;
 	if (call->range_count == 0) {
-		call->span = range;
+		*code = range;
 	} else {
 		if (call->range_count == 1)
-			r = keep_range(inlined, call->span);
+			r = keep_range(inlined, *code);
 		if (r == 0)
 			r = keep_range(inlined, range);
 		if (r < 0)
 			return r;
-		if (range.start < call->span.start)
-			call->span.start = range.start;
-		if (range.end > call->span.end)
-			call->span.end = range.end;
+		if (range.start < code->start)
+			code->start = range.start;
+		if (range.end > code->end)
+			code->end = range.end;
 	}
 	call->range_count++;
 	return 0;
@@ -206,9 +209,11 @@ static int inlined_add(struct dwarf_inlined_calls *inlined, struct dwarf_reader 
 {
 	struct adding adding = {inlined, reader->file->code_start};
 	const uint64_t named = named_entry(unit, entry);
-	const int r =
-	    ARRAY_RESERVE(inlined->items, inlined->capacity, inlined->count + 1, 32, CALLS_MAX);
+	const size_t count = inlined->count + 1;
+	int r = ARRAY_RESERVE(inlined->items, inlined->capacity, count, 8, CALLS_MAX);
 
+	if (r == 0)
+		r = ARRAY_RESERVE(inlined->spans, inlined->span_capacity, count, 8, CALLS_MAX);
 	if (r < 0 || named - unit->offset > UINT32_MAX)
 		return r < 0 ? r : -E2BIG;
 	inlined->items[inlined->count] = (struct dwarf_inlined){
@@ -216,9 +221,9 @@ static int inlined_add(struct dwarf_inlined_calls *inlined, struct dwarf_reader 
 	    .call_file = number_if_small(&entry->values[DWARF_CALL_FILE]),
 	    .call_line = number_if_small(&entry->values[DWARF_CALL_LINE]),
 	    .first_range = (uint32_t)inlined->range_count,
-	    .after = (uint32_t)inlined->count + 1,
 	};
-	inlined->count++;
+	inlined->spans[inlined->count] = (struct dwarf_inlined_span){.after = (uint32_t)count};
+	inlined->count = count;
 	return dwarf_ranges_each(reader, unit, entry, add_inlined_range, &adding);
 }
 
@@ -249,7 +254,7 @@ static void inlined_start(struct dwarf_functions *functions, struct dwarf_functi
 /* Ends the innermost inlined call that is not over. */
 static void inlined_end(struct dwarf_inlined_calls *inlined)
 {
-	inlined->items[inlined->open[--inlined->open_count].index].after = (uint32_t)inlined->count;
+	inlined->spans[inlined->open[--inlined->open_count].index].after = (uint32_t)inlined->count;
 }
 
 /* Takes an entry below the function, or its own. Returns 0; 1: it was the last one; or an error as
@@ -350,11 +355,10 @@ static void calls_reverse(struct dwarf_calls *calls)
 	}
 }
 
+/* Returns whether code that is in the span of a call is in one of its ranges. */
 static bool inlined_contains(const struct dwarf_inlined_calls *inlined,
 			     const struct dwarf_inlined *call, uint32_t code)
 {
-	if (code < call->span.start || code >= call->span.end)
-		return false;
 	for (uint32_t i = 0; call->range_count > 1 && i < call->range_count; i++) {
 		const struct dwarf_inlined_range *range = &inlined->ranges[call->first_range + i];
 
@@ -377,9 +381,11 @@ bool dwarf_functions_find(const struct dwarf_functions *functions, const struct 
 	const uint32_t end = function->first_inlined + function->inlined_count;
 	for (uint32_t i = function->first_inlined; i < end;) {
 		const struct dwarf_inlined *call = &functions->inlined.items[i];
+		const struct dwarf_inlined_span *span = &functions->inlined.spans[i];
 
-		if (!inlined_contains(&functions->inlined, call, code)) {
-			i = call->after;
+		if (code < span->code.start || code >= span->code.end ||
+		    !inlined_contains(&functions->inlined, call, code)) {
+			i = span->after;
 			continue;
 		}
 		calls_add(calls, (struct dwarf_call){.entry = unit->offset + call->entry,

@@ -50,23 +50,30 @@ struct dwarf_inlined_range {
 	uint32_t start, end;
 };
 
-/* There may be hundreds of thousands of them. */
+/* Where the code of an inlined call is. A lookup goes through those of a function, so they are
+ * apart from the rest. */
+struct dwarf_inlined_span {
+	struct dwarf_inlined_range code; /* all of its ranges, and what is between them */
+	uint32_t after;			 /* index of the next call that is not in it */
+};
+
+/* The rest of an inlined call. There may be hundreds of thousands of them. */
 struct dwarf_inlined {
 	/* The entry of the function as it was written, which all calls of it share; or that of the
 	 * call, if the other one is in another unit. From the start of the unit. */
 	uint32_t entry;
 	uint32_t call_file, call_line; /* 0: unknown */
-	uint32_t after;		       /* index of the next one that is not in it */
-	/* The addresses that its ranges span, and the ranges, if there is more than one. */
-	struct dwarf_inlined_range span;
-	uint32_t first_range;
+	uint32_t first_range;	       /* if there is more than one */
 	uint16_t range_count;
 };
 
 struct dwarf_inlined_calls {
+	/* Of each call, with the same index. */
 	struct dwarf_inlined *items;
+	struct dwarf_inlined_span *spans;
+	size_t count, capacity, span_capacity;
 	struct dwarf_inlined_range *ranges;
-	size_t count, capacity, range_count, range_capacity;
+	size_t range_count, range_capacity;
 	struct dwarf_function *reading; /* whose calls are at the end; NULL: all were read */
 	/* The next entry to read, how deep it is, and how deep the last block or inlined call was
 	 * that is not over: children of others are of no interest. */

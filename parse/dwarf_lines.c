@@ -111,7 +111,7 @@ static int row_add(struct dwarf_lines *lines, const struct dwarf_file *file, boo
 	}
 	if (last && !is_end && last->line == row.line && last->file == row.file)
 		return 0;
-	const int r = ARRAY_RESERVE(lines->rows, lines->capacity, lines->count + 1, 256, ROWS_MAX);
+	const int r = ARRAY_RESERVE(lines->rows, lines->capacity, lines->count + 1, 64, ROWS_MAX);
 	if (r == 0)
 		lines->rows[lines->count++] = row;
 	return r;
@@ -247,7 +247,7 @@ int dwarf_lines_read(struct dwarf_lines *lines, struct dwarf_reader *reader,
 	if (r < 0 || lines->complete)
 		return r == -ENOENT ? 0 : r;
 	dwarf_window_init(reader, DWARF_LINE, PROGRAM_STEP, &window);
-	window.length = lines->end;
+	elf_window_limit(&window, lines->end);
 	do
 		r = program_run(lines, reader, &window);
 	while (r == 1 && reader->left > (uint64_t)INSTRUCTION_COST * PROGRAM_STEP);

@@ -23,7 +23,7 @@ enum {
 	PASS_LEAST_COST = 1 << 16,
 	HEADER_BYTES_MAX = 64,
 	ABBREVS_STEP = 4096,
-	FIRST_ABBREV_BYTES = 128,
+	ROOT_ABBREV_STEP = 512,
 };
 
 /* --- units --- */
@@ -71,6 +71,8 @@ bool dwarf_unit_read(struct dwarf_reader *reader, uint64_t offset, struct dwarf_
 	unit->end = offset + cursor_offset(&c) + length;
 	header_read(&c, unit);
 	unit->entries = offset + cursor_offset(&c);
+	struct cursor root = c;
+	unit->root_code = unit->entries < unit->end ? cursor_uleb128(&root) : 0;
 	return !c.failed && unit->entries <= unit->end && unit->encoding.version >= 2 &&
 	       unit->encoding.version <= 5 && unit->encoding.address_bytes == sizeof(uint64_t);
 }
@@ -79,7 +81,7 @@ void dwarf_unit_window(struct dwarf_reader *reader, const struct dwarf_unit *uni
 		       struct elf_window *info)
 {
 	dwarf_window_init(reader, DWARF_INFO, step, info);
-	info->length = unit->end;
+	elf_window_limit(info, unit->end);
 }
 
 bool dwarf_unit_read_root(struct dwarf_reader *reader, struct dwarf_unit *unit,
@@ -210,8 +212,26 @@ static uint8_t uses_of(const struct dwarf_abbrevs *abbrevs, const struct dwarf_a
 	return uses;
 }
 
-/* Reads an abbreviation. Returns 1; 0 at the end of the table; or an error. */
-static int abbrev_read(struct cursor *c, const struct dwarf_encoding *encoding,
+/* Passes over an abbreviation whose code was read. Returns 1, or -EBADMSG if the cursor's end was
+ * reached. */
+static int abbrev_pass(struct cursor *c)
+{
+	uint64_t name, form;
+
+	cursor_uleb128(c); /* the tag */
+	cursor_skip(c, 1); /* whether there are children */
+	do {
+		name = cursor_uleb128(c);
+		form = cursor_uleb128(c);
+		if (form == DW_FORM_implicit_const)
+			cursor_sleb128(c);
+	} while ((name || form) && !c->failed);
+	return c->failed ? -EBADMSG : 1;
+}
+
+/* Reads an abbreviation, or passes over it if another one is wanted; 0: all are wanted. Returns 1;
+ * 0 at the end of the table; or an error. */
+static int abbrev_read(struct cursor *c, const struct dwarf_encoding *encoding, uint64_t wanted,
 		       struct dwarf_abbrevs *abbrevs)
 {
 	struct dwarf_abbrev abbrev = {.first = (uint32_t)abbrevs->part_count};
@@ -219,6 +239,8 @@ static int abbrev_read(struct cursor *c, const struct dwarf_encoding *encoding,
 	abbrev.code = cursor_uleb128(c);
 	if (c->failed || abbrev.code == 0)
 		return c->failed ? -EBADMSG : 0;
+	if (wanted && abbrev.code != wanted)
+		return abbrev_pass(c);
 	const uint64_t tag = cursor_uleb128(c);
 	abbrev.has_children = cursor_u8(c) == DW_CHILDREN_yes;
 	for (;;) {
@@ -259,10 +281,10 @@ static int compare_abbrevs(const void *a, const void *b)
 	return (x->code > y->code) - (x->code < y->code);
 }
 
-/* Reads abbreviations from one buffer after the other: what is cut off at the end of a buffer is
- * read again at the start of the next one. */
+/* Reads abbreviations from one buffer after the other, until that which is wanted was read (0: all
+ * of them). What is cut off at the end of a buffer is read again at the start of the next one. */
 static int abbrevs_read(struct dwarf_reader *reader, struct elf_window *window,
-			const struct dwarf_unit *unit, bool only_first,
+			const struct dwarf_unit *unit, uint64_t wanted,
 			struct dwarf_abbrevs *abbrevs)
 {
 	uint64_t at = unit->abbrevs, need = window->step;
@@ -276,13 +298,12 @@ static int abbrevs_read(struct dwarf_reader *reader, struct elf_window *window,
 		if (!need || elf_window_get(window, at, need, &c) < 0 ||
 		    !dwarf_pay(reader, DWARF_READ_COST + need))
 			return -EBADMSG;
-		const size_t before = abbrevs->count;
 		int r = 1;
 		size_t done = 0;
-		while (r == 1 && !(only_first && abbrevs->count)) {
+		while (r == 1 && !(wanted && abbrevs->count)) {
 			const size_t parts = abbrevs->part_count;
 
-			r = abbrev_read(&c, &unit->encoding, abbrevs);
+			r = abbrev_read(&c, &unit->encoding, wanted, abbrevs);
 			if (c.failed)
 				abbrevs->part_count = parts;
 			else
@@ -290,23 +311,36 @@ static int abbrevs_read(struct dwarf_reader *reader, struct elf_window *window,
 		}
 		if (!c.failed)
 			return r < 0 ? r : 0;
-		if (need == left || (abbrevs->count == before && need >= ENTRY_BYTES_MAX))
+		if (need == left || (!done && need >= ENTRY_BYTES_MAX))
 			return -EBADMSG;
 		at += done;
-		need = abbrevs->count == before ? 2 * need : window->step;
+		need = done ? window->step : 2 * need;
 	}
 }
 
-int dwarf_abbrevs_read(struct dwarf_reader *reader, const struct dwarf_unit *unit, bool only_first,
-		       struct dwarf_abbrevs *abbrevs)
+static int abbrevs_start(struct dwarf_reader *reader, const struct dwarf_unit *unit,
+			 uint64_t wanted, struct dwarf_abbrevs *abbrevs)
 {
 	struct elf_window window;
 
 	abbrevs->count = abbrevs->part_count = 0;
-	dwarf_window_init(reader, DWARF_ABBREV, only_first ? FIRST_ABBREV_BYTES : ABBREVS_STEP,
-			  &window);
-	const int r = abbrevs_read(reader, &window, unit, only_first, abbrevs);
+	dwarf_window_init(reader, DWARF_ABBREV, wanted ? ROOT_ABBREV_STEP : ABBREVS_STEP, &window);
+	const int r = abbrevs_read(reader, &window, unit, wanted, abbrevs);
 	elf_window_fini(&window);
+	return r;
+}
+
+int dwarf_abbrevs_read_root(struct dwarf_reader *reader, const struct dwarf_unit *unit,
+			    struct dwarf_abbrevs *abbrevs)
+{
+	return unit->root_code ? abbrevs_start(reader, unit, unit->root_code, abbrevs) : -EBADMSG;
+}
+
+int dwarf_abbrevs_read(struct dwarf_reader *reader, const struct dwarf_unit *unit,
+		       struct dwarf_abbrevs *abbrevs)
+{
+	const int r = abbrevs_start(reader, unit, 0, abbrevs);
+
 	if (r < 0)
 		return r;
 	for (size_t i = 1; i < abbrevs->count; i++) {

@@ -96,6 +96,7 @@ struct dwarf_unit {
 	uint64_t offset, end; /* of its header, and where it ends, in .debug_info */
 	uint64_t entries;     /* where its first entry is */
 	uint64_t abbrevs;     /* in .debug_abbrev */
+	uint64_t root_code;   /* of the abbreviation of its first entry; 0: it has no entry */
 	uint8_t type;	      /* DW_UT_*; DW_UT_compile before DWARF 5 */
 	struct dwarf_encoding encoding;
 	/* From its first entry. */
@@ -118,11 +119,15 @@ bool dwarf_unit_read(struct dwarf_reader *reader, uint64_t offset, struct dwarf_
 bool dwarf_unit_read_root(struct dwarf_reader *reader, struct dwarf_unit *unit,
 			  const struct dwarf_abbrevs *abbrevs);
 
-/* Reads the abbreviations of a unit, or, with `only_first`, the first one, which is usually that of
- * its first entry. Returns 0; -EBADMSG: they are malformed or too many; or -ENOMEM. The caller
- * frees them in each case. */
-int dwarf_abbrevs_read(struct dwarf_reader *reader, const struct dwarf_unit *unit, bool only_first,
+/* Reads the abbreviations of a unit. Returns 0; -EBADMSG: they are malformed or too many; or
+ * -ENOMEM. The caller frees them in each case. */
+int dwarf_abbrevs_read(struct dwarf_reader *reader, const struct dwarf_unit *unit,
 		       struct dwarf_abbrevs *abbrevs);
+
+/* The same for the abbreviation of the unit's first entry alone. If there is no such abbreviation,
+ * none is read. */
+int dwarf_abbrevs_read_root(struct dwarf_reader *reader, const struct dwarf_unit *unit,
+			    struct dwarf_abbrevs *abbrevs);
 void dwarf_abbrevs_free(struct dwarf_abbrevs *abbrevs);
 
 /* Returns the memory that they take, in bytes. */

@@ -53,17 +53,12 @@ static int add_unit(const struct building *building, struct dwarf_reader *reader
 	if ((unit->type != DW_UT_compile && unit->type != DW_UT_skeleton) ||
 	    !building->file->code_end)
 		return 0;
-	r = dwarf_abbrevs_read(reader, unit, true, abbrevs);
-	if (r == 0 && !dwarf_unit_read_root(reader, unit, abbrevs)) {
-		/* The first entry has not the first abbreviation. */
-		r = dwarf_abbrevs_read(reader, unit, false, abbrevs);
-		if (r == 0 && !dwarf_unit_read_root(reader, unit, abbrevs))
-			return 0;
-	}
+	r = dwarf_abbrevs_read_root(reader, unit, abbrevs);
 	if (r == -ENOMEM)
 		return r;
-	return r == 0 ? dwarf_ranges_each(reader, unit, &unit->root, add_range, (void *)building)
-		      : 0;
+	return r == 0 && dwarf_unit_read_root(reader, unit, abbrevs)
+		   ? dwarf_ranges_each(reader, unit, &unit->root, add_range, (void *)building)
+		   : 0;
 }
 
 static int compare_ranges(const void *a, const void *b)

@@ -6,7 +6,8 @@
  * bytes at a time. Allocating memory for all of it would cost more than reading it, because the
  * kernel clears fresh pages. So a buffer of 64 KiB holds the part of the range from `at` on. A
  * request for bytes that are in the buffer is answered from it; any other request moves the buffer
- * to the requested offset and fills it. A request larger than the buffer enlarges it.
+ * to the requested offset and fills it. A request larger than the buffer enlarges it. If the range
+ * is in memory, the window moves over it in the same way, but nothing is copied.
  *
  * Example: the range has 200,000 bytes. get(0, 4) reads 0 - 65,535. get(65,000, 400) is in the
  * buffer. get(65,400, 400) is not: the buffer moves to 65,400 - 130,935. copy(10, 20) reads 20
@@ -30,6 +31,18 @@ void elf_window_init(struct elf_window *window, const struct elf_source *source,
 	    .source = *source, .offset = offset, .length = length, .step = ELF_WINDOW_BYTES};
 }
 
+void elf_window_init_contents(struct elf_window *window, const void *contents, size_t length)
+{
+	*window =
+	    (struct elf_window){.contents = contents, .length = length, .step = ELF_WINDOW_BYTES};
+}
+
+void elf_window_limit(struct elf_window *window, uint64_t length)
+{
+	if (length < window->length)
+		window->length = length;
+}
+
 int elf_window_init_section(struct elf_window *window, const struct elf_image *image,
 			    const struct elf_section *section, size_t cap)
 {
@@ -42,6 +55,7 @@ int elf_window_init_section(struct elf_window *window, const struct elf_image *i
 		return 0;
 	/* The buffer holds all of the contents, so nothing will be read. */
 	int rc = elf_image_read_section(image, section, cap, &window->buffer, &window->allocated);
+	window->bytes = window->buffer;
 	window->length = window->filled = window->allocated;
 	return rc;
 }
@@ -70,6 +84,10 @@ static int window_read(const struct elf_window *window, uint64_t at, void *bytes
 {
 	uint64_t from;
 
+	if (window->contents) {
+		memcpy(bytes, window->contents + at, length);
+		return 0;
+	}
 	if (__builtin_add_overflow(window->offset, at, &from))
 		return -ENODATA;
 	return window->source.read(window->source.context, from, bytes, length);
@@ -84,9 +102,16 @@ int elf_window_move(struct elf_window *window, uint64_t at, uint64_t need)
 
 	if (bytes > left)
 		bytes = left;
+	if (window->contents) {
+		window->bytes = window->contents + at;
+		window->at = at;
+		window->filled = (size_t)bytes;
+		return 0;
+	}
 	int rc = window_reserve(window, (size_t)bytes);
 	if (rc < 0)
 		return rc;
+	window->bytes = window->buffer;
 	window->at = at;
 	window->filled = 0;
 	rc = window_read(window, at, window->buffer, (size_t)bytes);
@@ -102,7 +127,7 @@ int elf_window_copy(const struct elf_window *window, uint64_t at, void *bytes, s
 	if (room > window->length - at)
 		room = (size_t)(window->length - at);
 	if (elf_window_has(window, at, room)) {
-		memcpy(bytes, window->buffer + (at - window->at), room);
+		memcpy(bytes, window->bytes + (at - window->at), room);
 		return (int)room;
 	}
 	int rc = window_read(window, at, bytes, room);

@@ -18,16 +18,22 @@ enum {
 
 struct elf_window {
 	struct elf_source source;
+	const uint8_t *contents; /* all of the range, which is in memory; NULL: it is read */
 	uint64_t offset, length; /* of the range, in the file */
-	uint64_t at;		 /* the offset in the range at which the buffer starts */
+	uint64_t at;		 /* the offset in the range at which `bytes` start */
+	const uint8_t *bytes;	 /* in `contents`, or in the buffer */
+	size_t filled;		 /* how many they are */
 	uint8_t *buffer;
-	size_t filled, allocated;
-	size_t step; /* bytes per read: ELF_WINDOW_BYTES, unless a test sets another value */
+	size_t allocated;
+	size_t step; /* bytes per read: ELF_WINDOW_BYTES, unless the caller sets another value */
 };
 
 /* Starts a window over `length` bytes of the source from `offset` on. Nothing is read yet. */
 void elf_window_init(struct elf_window *window, const struct elf_source *source, uint64_t offset,
 		     uint64_t length);
+
+/* Starts a window over a range that is in memory, and stays there: bytes are not copied. */
+void elf_window_init_contents(struct elf_window *window, const void *contents, size_t length);
 
 /* Starts a window over the contents of a section. A compressed one is decompressed as a whole now.
  * Returns what elf_image_read_section() returns. */
@@ -35,14 +41,17 @@ int elf_window_init_section(struct elf_window *window, const struct elf_image *i
 			    const struct elf_section *section, size_t cap);
 void elf_window_fini(struct elf_window *window);
 
-/* Returns whether the buffer has [at, at + need). */
+/* Ends the range earlier. To be called before anything is read. */
+void elf_window_limit(struct elf_window *window, uint64_t length);
+
+/* Returns whether [at, at + need) is at hand. */
 static inline bool elf_window_has(const struct elf_window *window, uint64_t at, uint64_t need)
 {
 	return at >= window->at && at - window->at <= window->filled &&
 	       need <= window->filled - (at - window->at);
 }
 
-/* Moves the buffer to `at`, and reads `need` bytes or one step, whichever is more. Returns as
+/* Moves to `at`, and reads `need` bytes or one step, whichever is more. Returns as
  * elf_window_get(). */
 int elf_window_move(struct elf_window *window, uint64_t at, uint64_t need);
 
@@ -55,7 +64,7 @@ static inline int elf_window_get(struct elf_window *window, uint64_t at, uint64_
 	const int r = elf_window_has(window, at, need) ? 0 : elf_window_move(window, at, need);
 
 	if (r == 0)
-		*c = cursor_init(window->buffer + (at - window->at),
+		*c = cursor_init(window->bytes + (at - window->at),
 				 window->filled - (size_t)(at - window->at));
 	return r;
 }

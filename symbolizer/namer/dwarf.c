@@ -38,7 +38,7 @@ enum {
 	FIND_COST = 1 << 20,
 	/* Entries from an inlined call to the name: real ones need three. */
 	ORIGINS_MAX = 8,
-	NAME_STEP = 256, /* bytes of an entry that are read at once */
+	NAME_STEP = 96, /* bytes of an entry that are read at once; few have more */
 };
 _Static_assert((int)DWARF_CALLS_MAX <= (int)NAMED_FRAMES_MAX, "all calls fit");
 
@@ -195,11 +195,21 @@ static bool name_read(struct dwarf_state *state, struct dwarf_reader *reader,
 	return name->text[0] != 0;
 }
 
+static struct dwarf_text_key name_key(const struct dwarf_open_unit *unit, uint64_t entry)
+{
+	return (struct dwarf_text_key){unit->file, entry, DWARF_TEXT_NAME};
+}
+
+static struct dwarf_text_key path_key(const struct dwarf_open_unit *unit, uint64_t file)
+{
+	return (struct dwarf_text_key){unit->own_file, unit->own.offset, file};
+}
+
 /* Finds the name of a function by an entry of an open unit. Returns NULL if it has none. */
 static const struct dwarf_text *name_find(struct dwarf_state *state, struct dwarf_reader *reader,
 					  struct dwarf_open_unit *unit, uint64_t offset)
 {
-	const struct dwarf_text_key key = {unit->file, offset, DWARF_TEXT_NAME};
+	const struct dwarf_text_key key = name_key(unit, offset);
 	const struct dwarf_text *name = dwarf_texts_find(&state->texts, &key);
 	struct found_name found;
 
@@ -218,7 +228,7 @@ static void keep_path(struct dwarf_state *state, struct dwarf_reader *reader,
 		      const struct dwarf_open_unit *unit, uint64_t file,
 		      struct named_frames *frames, struct named_frame *frame)
 {
-	const struct dwarf_text_key key = {unit->own_file, unit->own.offset, file};
+	const struct dwarf_text_key key = path_key(unit, file);
 	const struct dwarf_text *path = dwarf_texts_find(&state->texts, &key);
 
 	if (!path) {
@@ -233,7 +243,35 @@ static void keep_path(struct dwarf_state *state, struct dwarf_reader *reader,
 		frame->file = named_frames_keep(frames, path->text, DWARF_TEXT_BYTES);
 }
 
-/* Names all calls. Those outside of the innermost one are where the next inner one was called. */
+struct place {
+	uint64_t file, line; /* 0: unknown */
+};
+
+/* Returns where in the source a function is at an address: where the row of the address says, or,
+ * outside of the innermost function, where the next inner one was called. */
+static struct place call_place(const struct dwarf_calls *calls, unsigned int index,
+			       const struct dwarf_line_row *row)
+{
+	if (index > 0)
+		return (struct place){calls->items[index - 1].call_file,
+				      calls->items[index - 1].call_line};
+	return row ? (struct place){row->file, row->line} : (struct place){0};
+}
+
+/* Has the CPU fetch what the texts of all calls are found by, while the first ones are found. */
+static void calls_expect(const struct dwarf_state *state, const struct dwarf_open_unit *unit,
+			 const struct dwarf_calls *calls, const struct dwarf_line_row *row)
+{
+	for (unsigned int i = 0; i < calls->count; i++) {
+		const struct dwarf_text_key name = name_key(unit, calls->items[i].entry);
+		const struct dwarf_text_key path = path_key(unit, call_place(calls, i, row).file);
+
+		dwarf_texts_expect(&state->texts, &name);
+		dwarf_texts_expect(&state->texts, &path);
+	}
+}
+
+/* Names all calls. */
 static bool calls_name(struct dwarf_state *state, struct dwarf_reader *reader,
 		       struct dwarf_open_unit *unit, uint64_t vaddr,
 		       const struct dwarf_calls *calls, struct named_frames *frames)
@@ -241,10 +279,9 @@ static bool calls_name(struct dwarf_state *state, struct dwarf_reader *reader,
 	const struct dwarf_line_row *row =
 	    dwarf_lines_find(&unit->lines, &state->files.main, vaddr);
 
+	calls_expect(state, unit, calls, row);
 	for (unsigned int i = 0; i < calls->count; i++) {
-		const struct dwarf_call *inner = i ? &calls->items[i - 1] : NULL;
-		const uint64_t file = inner ? inner->call_file : row ? row->file : 0;
-		const uint64_t line = inner ? inner->call_line : row ? row->line : 0;
+		const struct place place = call_place(calls, i, row);
 		struct named_frame *frame = &frames->frames[frames->count];
 		const struct dwarf_text *name =
 		    name_find(state, reader, unit, calls->items[i].entry);
@@ -253,14 +290,16 @@ static bool calls_name(struct dwarf_state *state, struct dwarf_reader *reader,
 		if (!name && i + 1 < calls->count)
 			return false;
 		*frame = (struct named_frame){
-		    .function = "", .file = "", .line = line <= UINT32_MAX ? (uint32_t)line : 0};
+		    .function = "",
+		    .file = "",
+		    .line = place.line <= UINT32_MAX ? (uint32_t)place.line : 0};
 		if (name) {
 			frame->function = named_frames_keep(frames, name->text, DWARF_TEXT_BYTES);
 			frame->mangled = name->mangled;
 			frame->start_line = name->start_line;
 		}
-		if (inner || row)
-			keep_path(state, reader, unit, file, frames, frame);
+		if (i > 0 || row)
+			keep_path(state, reader, unit, place.file, frames, frame);
 		frames->count++;
 	}
 	return true;

@@ -225,7 +225,7 @@ const struct dwarf_file *dwarf_files_find_split(struct dwarf_files *files,
 			continue;
 		struct dwarf_reader at = dwarf_files_reader(files, reader, &split->file);
 		if (dwarf_split_find(&at, skeleton, unit) &&
-		    dwarf_abbrevs_read(&at, unit, false, abbrevs) == 0 &&
+		    dwarf_abbrevs_read(&at, unit, abbrevs) == 0 &&
 		    dwarf_unit_read_root(&at, unit, abbrevs) && unit->dwo_id == skeleton->dwo_id)
 			found = &split->file;
 		reader->left = at.left;

@@ -64,7 +64,7 @@ static struct dwarf_open_unit *unit_read(struct dwarf_reader *reader, uint64_t o
 	struct dwarf_open_unit *unit = calloc(1, sizeof(*unit));
 
 	if (!unit || !dwarf_unit_read(reader, offset, &unit->unit) ||
-	    dwarf_abbrevs_read(reader, &unit->unit, false, &unit->abbrevs) < 0 ||
+	    dwarf_abbrevs_read(reader, &unit->unit, &unit->abbrevs) < 0 ||
 	    !dwarf_unit_read_root(reader, &unit->unit, &unit->abbrevs)) {
 		unit_free(unit);
 		return NULL;

@@ -7,11 +7,12 @@
 #include <xxhash.h>
 
 enum {
-	PLACES_MIN = 256,
+	PLACES_MIN = 256, /* their number is a power of two */
 	PLACES_MAX = 32768,
 	CHOICE = 4, /* places that a text may have */
 	/* What keeping one more text may take, with more places. */
-	KEEP_BYTES = sizeof(struct dwarf_text) + DWARF_TEXT_BYTES + PLACES_MAX * sizeof(void *),
+	KEEP_BYTES = sizeof(struct dwarf_text) + DWARF_TEXT_BYTES +
+		     PLACES_MAX * sizeof(struct dwarf_text_place),
 };
 
 static bool has_key(const struct dwarf_text *text, const struct dwarf_text_key *key)
@@ -20,20 +21,31 @@ static bool has_key(const struct dwarf_text *text, const struct dwarf_text_key *
 	       text->key.file == key->file;
 }
 
-/* Returns the place of a text with this key; if there is none, a free place that it may have, or
- * that of another text. There must be places. Keys that a file chooses to share them only cost
- * time. */
-static struct dwarf_text **place_of(const struct dwarf_texts *texts,
-				    const struct dwarf_text_key *key)
+static uint64_t key_hash(const struct dwarf_text_key *key)
 {
-	const uint64_t hash = XXH3_64bits(key, sizeof(*key));
-	struct dwarf_text **first = &texts->places[hash % texts->place_count / CHOICE * CHOICE];
+	return XXH3_64bits(key, sizeof(*key));
+}
+
+/* Returns the first of the places that a text may have, by the hash of its key. There must be
+ * places. */
+static struct dwarf_text_place *places_of(const struct dwarf_texts *texts, uint64_t hash)
+{
+	return &texts->places[hash & (texts->place_count - CHOICE)];
+}
+
+/* Returns the place of a text with this key, whose hash is given; if there is none, a free place
+ * that it may have, or that of another text. There must be places. Keys that a file chooses to
+ * share them only cost time. */
+static struct dwarf_text_place *place_of(const struct dwarf_texts *texts,
+					 const struct dwarf_text_key *key, uint64_t hash)
+{
+	struct dwarf_text_place *first = places_of(texts, hash);
 
 	for (unsigned int i = 0; i < CHOICE; i++) {
-		if (!first[i] || has_key(first[i], key))
+		if (!first[i].text || (first[i].hash == hash && has_key(first[i].text, key)))
 			return &first[i];
 	}
-	return &first[hash / texts->place_count % CHOICE];
+	return &first[hash % CHOICE];
 }
 
 static size_t text_bytes(const struct dwarf_text *text)
@@ -44,22 +56,31 @@ static size_t text_bytes(const struct dwarf_text *text)
 const struct dwarf_text *dwarf_texts_find(const struct dwarf_texts *texts,
 					  const struct dwarf_text_key *key)
 {
-	const struct dwarf_text *text = texts->place_count ? *place_of(texts, key) : NULL;
+	if (!texts->place_count)
+		return NULL;
+	const uint64_t hash = key_hash(key);
+	const struct dwarf_text_place *place = place_of(texts, key, hash);
 
-	return text && has_key(text, key) ? text : NULL;
+	return place->text && place->hash == hash && has_key(place->text, key) ? place->text : NULL;
+}
+
+void dwarf_texts_expect(const struct dwarf_texts *texts, const struct dwarf_text_key *key)
+{
+	if (texts->place_count)
+		__builtin_prefetch(places_of(texts, key_hash(key)));
 }
 
 /* Puts a text into its place. */
-static void put(struct dwarf_texts *texts, struct dwarf_text *text)
+static void put(struct dwarf_texts *texts, struct dwarf_text *text, uint64_t hash)
 {
-	struct dwarf_text **place = place_of(texts, &text->key);
+	struct dwarf_text_place *place = place_of(texts, &text->key, hash);
 
-	if (*place) {
+	if (place->text) {
 		texts->count--;
-		texts->bytes -= text_bytes(*place);
-		free(*place);
+		texts->bytes -= text_bytes(place->text);
+		free(place->text);
 	}
-	*place = text;
+	*place = (struct dwarf_text_place){hash, text};
 	texts->count++;
 	texts->bytes += text_bytes(text);
 }
@@ -78,8 +99,8 @@ static bool grow_when_due(struct dwarf_texts *texts)
 		return texts->place_count > 0;
 	larger.bytes = larger.place_count * sizeof(larger.places[0]);
 	for (size_t i = 0; i < texts->place_count; i++) {
-		if (texts->places[i])
-			put(&larger, texts->places[i]);
+		if (texts->places[i].text)
+			put(&larger, texts->places[i].text, texts->places[i].hash);
 	}
 	free(texts->places);
 	*texts = larger;
@@ -102,14 +123,14 @@ const struct dwarf_text *dwarf_texts_keep(struct dwarf_texts *texts,
 	*made = (struct dwarf_text){.key = *key, .start_line = start_line, .mangled = mangled};
 	memcpy(made->text, text, length);
 	made->text[length] = 0;
-	put(texts, made);
+	put(texts, made, key_hash(key));
 	return made;
 }
 
 void dwarf_texts_free(struct dwarf_texts *texts)
 {
 	for (size_t i = 0; i < texts->place_count; i++)
-		free(texts->places[i]);
+		free(texts->places[i].text);
 	free(texts->places);
 	*texts = (struct dwarf_texts){0};
 }

@@ -40,9 +40,14 @@ struct dwarf_text {
 	char text[];
 };
 
+struct dwarf_text_place {
+	uint64_t hash;		 /* of the key: texts with another one are not looked at */
+	struct dwarf_text *text; /* NULL: a free place */
+};
+
 /* All zeros: there is none. */
 struct dwarf_texts {
-	struct dwarf_text **places; /* NULL: a free place */
+	struct dwarf_text_place *places;
 	size_t place_count, count;
 	size_t bytes; /* of memory that places and texts take */
 };
@@ -50,6 +55,10 @@ struct dwarf_texts {
 /* Returns the text with this key, or NULL. It is valid until the next one is kept. */
 const struct dwarf_text *dwarf_texts_find(const struct dwarf_texts *texts,
 					  const struct dwarf_text_key *key);
+
+/* Says that a text will be looked up soon: places that the CPU has to fetch from memory are at hand
+ * then. */
+void dwarf_texts_expect(const struct dwarf_texts *texts, const struct dwarf_text_key *key);
 
 /* Keeps a copy of a text that ends with NUL. Returns it, or NULL without memory. */
 const struct dwarf_text *dwarf_texts_keep(struct dwarf_texts *texts,

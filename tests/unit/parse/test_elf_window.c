@@ -163,3 +163,34 @@ Test(elf_window, compressed_sections_are_seen_decompressed)
 	section = (struct elf_section){.type = SHT_PROGBITS, .offset = START};
 	cr_assert_eq(elf_window_init_section(&window, &image, &section, LENGTH), -ENOENT);
 }
+
+Test(elf_window, contents_in_memory_are_not_copied)
+{
+	enum {
+		STEP = 32,
+		NEED_MAX = 90
+	};
+	struct file file;
+	struct elf_window window = window_over(&file, 0, FILE_LENGTH);
+	uint8_t bytes[FILE_LENGTH];
+	struct cursor c;
+
+	elf_window_init_contents(&window, file.bytes, FILE_LENGTH);
+	elf_window_limit(&window, LENGTH);
+	window.step = STEP;
+	for (uint64_t at = 0; at < LENGTH; at += 7) {
+		const uint64_t need = at % NEED_MAX < LENGTH - at ? at % NEED_MAX + 1 : LENGTH - at;
+
+		cr_assert_eq(elf_window_get(&window, at, need, &c), 0);
+		cr_expect_eq(c.at, file.bytes + at);
+		cr_expect_geq(cursor_left(&c), need);
+		cr_expect_leq(cursor_left(&c), NEED_MAX, "parts, as if it was read");
+		cr_expect_leq(at + cursor_left(&c), LENGTH);
+	}
+	cr_expect_eq(elf_window_get(&window, LENGTH - 1, 2, &c), -ENODATA);
+	cr_expect_eq(elf_window_get(&window, UINT64_MAX, 2, &c), -ENODATA);
+	cr_expect_eq(elf_window_copy(&window, 10, bytes, sizeof(bytes)), LENGTH - 10);
+	cr_expect_arr_eq(bytes, file.bytes + 10, LENGTH - 10);
+	cr_expect_eq(file.reads, 0);
+	elf_window_fini(&window);
+}
