@@ -101,12 +101,26 @@ int dwarf_functions_read(struct dwarf_functions *functions, struct dwarf_reader 
 	return r;
 }
 
-void dwarf_functions_free(struct dwarf_functions *functions)
+/* Makes what is inlined into all functions unknown. */
+static void inlined_drop(struct dwarf_functions *functions)
 {
-	free(functions->items);
+	for (size_t i = 0; i < functions->count; i++)
+		functions->items[i].inlined_count = DWARF_INLINED_UNKNOWN;
+}
+
+void dwarf_functions_strip(struct dwarf_functions *functions)
+{
 	free(functions->inlined.items);
 	free(functions->inlined.spans);
 	free(functions->inlined.ranges);
+	functions->inlined = (struct dwarf_inlined_calls){0};
+	inlined_drop(functions);
+}
+
+void dwarf_functions_free(struct dwarf_functions *functions)
+{
+	dwarf_functions_strip(functions);
+	free(functions->items);
 	*functions = (struct dwarf_functions){0};
 }
 
@@ -235,8 +249,7 @@ static void inlined_limit(struct dwarf_functions *functions)
 	if (inlined->count <= CALLS_KEPT && inlined->range_count <= RANGES_KEPT)
 		return;
 	inlined->count = inlined->range_count = 0;
-	for (size_t i = 0; i < functions->count; i++)
-		functions->items[i].inlined_count = DWARF_INLINED_UNKNOWN;
+	inlined_drop(functions);
 }
 
 /* Starts to read what is inlined into a function. */

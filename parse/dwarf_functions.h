@@ -112,6 +112,9 @@ int dwarf_functions_read(struct dwarf_functions *functions, struct dwarf_reader 
 void dwarf_functions_free(struct dwarf_functions *functions);
 size_t dwarf_functions_bytes(const struct dwarf_functions *functions);
 
+/* Gives back the memory of what is inlined into functions. It is read again when needed. */
+void dwarf_functions_strip(struct dwarf_functions *functions);
+
 /* Reads what is inlined into the function at an address, unless that was done or there is none, in
  * a complete index. A malformed entry ends it. Returns 0; or -EAGAIN: the reader's account is used
  * up, and the next call for the address goes on. */

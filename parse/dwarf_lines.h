@@ -5,7 +5,11 @@
  * How this works. The table is a program for a simple machine with an address, a file and a line.
  * Most of its instructions are one byte that adds something to the address and to the line, and
  * then appends a row. A sequence of rows has ascending addresses; the last one only says where it
- * ends. The program is run once, and its rows are kept: 12 bytes for each change of file or line.
+ * ends. The program is run once, and each change of file or line is kept, in 12 bytes. Some rows
+ * are also kept as marks, with the place in the program after it: the first one and the end of each
+ * sequence, and one after about every 256 bytes of the program. If memory is wanted for other
+ * units, only these stay. A lookup then runs the program from the last mark before the address, for
+ * some fifty rows.
  *
  * Example: opcode_base 13, line_base -5, line_range 14. The machine is at 0x1000, line 7.
  *
@@ -31,6 +35,16 @@ struct dwarf_line_row {
 	uint32_t is_end : 1; /* of a sequence: nothing is known from here on */
 };
 
+struct dwarf_line_mark {
+	struct dwarf_line_row row;
+	uint32_t at; /* where the program goes on, from its start */
+};
+
+struct dwarf_line_machine {
+	uint64_t address, line, file;
+	uint64_t last_start; /* of the last row in this sequence; UINT64_MAX: there is none */
+};
+
 struct dwarf_lines {
 	/* From the header. */
 	struct dwarf_encoding encoding;
@@ -39,13 +53,16 @@ struct dwarf_lines {
 	uint8_t line_range, opcode_base;
 	uint8_t operands[256]; /* of standard instructions, by number */
 	struct dwarf_line_names names;
-	/* The machine. */
-	uint64_t address, line, file;
-	uint64_t last_start; /* of the last row in this sequence; UINT64_MAX: there is none */
-	uint64_t at, end;    /* the program, in .debug_line */
+	uint64_t program, end; /* where the program is in .debug_line */
 
-	struct dwarf_line_row *rows; /* sorted by start */
-	size_t count, capacity;
+	/* Where it was run to, and with which state. */
+	uint64_t at;
+	struct dwarf_line_machine machine;
+
+	/* Both are sorted by start. */
+	struct dwarf_line_row *rows; /* NULL: only the marks are left */
+	struct dwarf_line_mark *marks;
+	size_t count, capacity, mark_count, mark_capacity;
 	bool started, complete;
 };
 
@@ -57,8 +74,12 @@ int dwarf_lines_read(struct dwarf_lines *lines, struct dwarf_reader *reader,
 void dwarf_lines_free(struct dwarf_lines *lines);
 size_t dwarf_lines_bytes(const struct dwarf_lines *lines);
 
-/* Finds the row of an address, in a complete table. Returns NULL if there is none. */
-const struct dwarf_line_row *dwarf_lines_find(const struct dwarf_lines *lines,
-					      const struct dwarf_file *file, uint64_t vaddr);
+/* Gives back the memory of the rows, if the table is complete. */
+void dwarf_lines_strip(struct dwarf_lines *lines);
+
+/* Finds the row of an address, in a complete table, for its line and file. Returns false if there
+ * is none. */
+bool dwarf_lines_find(const struct dwarf_lines *lines, struct dwarf_reader *reader, uint64_t vaddr,
+		      struct dwarf_line_row *row);
 
 #endif

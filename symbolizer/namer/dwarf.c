@@ -70,6 +70,24 @@ static void unit_attach(struct dwarf_state *state, struct dwarf_reader *reader,
 	unit->unit = entries;
 }
 
+/* Returns the unit at an offset of the reader's file, with its abbreviations. Returns NULL if it
+ * cannot be read. */
+static struct dwarf_open_unit *unit_use(struct dwarf_state *state, struct dwarf_reader *reader,
+					uint64_t offset)
+{
+	struct dwarf_open_unit *unit = dwarf_open_units_use(&state->open, reader, offset);
+
+	if (!unit || unit->abbrevs.count)
+		return unit;
+	struct dwarf_reader entries = dwarf_files_reader(&state->files, reader, unit->file);
+	const int r = dwarf_abbrevs_read(&entries, &unit->unit, &unit->abbrevs);
+	reader->left = entries.left;
+	if (r < 0)
+		dwarf_abbrevs_free(&unit->abbrevs);
+	dwarf_open_units_account(&state->open, unit);
+	return r == 0 ? unit : NULL;
+}
+
 /* Reads what a lookup of an address in the unit needs. Returns 0; -EAGAIN: there is more to read;
  * -ENOENT: it cannot be read. Lines may be missing, if there are too many. */
 static int unit_prepare(struct dwarf_state *state, struct dwarf_open_unit *unit,
@@ -145,7 +163,7 @@ static struct dwarf_open_unit *unit_with(struct dwarf_state *state, struct dwarf
 		return unit;
 	/* Units of split files do not refer to each other. */
 	return units && dwarf_units_find_offset(units, offset, &start)
-		   ? dwarf_open_units_use(&state->open, reader, start)
+		   ? unit_use(state, reader, start)
 		   : NULL;
 }
 
@@ -255,7 +273,7 @@ static struct place call_place(const struct dwarf_calls *calls, unsigned int ind
 	if (index > 0)
 		return (struct place){calls->items[index - 1].call_file,
 				      calls->items[index - 1].call_line};
-	return row ? (struct place){row->file, row->line} : (struct place){0};
+	return (struct place){row->file, row->line};
 }
 
 /* Has the CPU fetch what the texts of all calls are found by, while the first ones are found. */
@@ -276,12 +294,12 @@ static bool calls_name(struct dwarf_state *state, struct dwarf_reader *reader,
 		       struct dwarf_open_unit *unit, uint64_t vaddr,
 		       const struct dwarf_calls *calls, struct named_frames *frames)
 {
-	const struct dwarf_line_row *row =
-	    dwarf_lines_find(&unit->lines, &state->files.main, vaddr);
+	struct dwarf_line_row row = {0};
+	const bool has_row = dwarf_lines_find(&unit->lines, reader, vaddr, &row);
 
-	calls_expect(state, unit, calls, row);
+	calls_expect(state, unit, calls, &row);
 	for (unsigned int i = 0; i < calls->count; i++) {
-		const struct place place = call_place(calls, i, row);
+		const struct place place = call_place(calls, i, &row);
 		struct named_frame *frame = &frames->frames[frames->count];
 		const struct dwarf_text *name =
 		    name_find(state, reader, unit, calls->items[i].entry);
@@ -298,7 +316,7 @@ static bool calls_name(struct dwarf_state *state, struct dwarf_reader *reader,
 			frame->mangled = name->mangled;
 			frame->start_line = name->start_line;
 		}
-		if (i > 0 || row)
+		if (i > 0 || has_row)
 			keep_path(state, reader, unit, place.file, frames, frame);
 		frames->count++;
 	}
@@ -310,12 +328,12 @@ static bool calls_name(struct dwarf_state *state, struct dwarf_reader *reader,
 static bool line_only(struct dwarf_state *state, struct dwarf_reader *reader,
 		      struct dwarf_open_unit *unit, uint64_t vaddr, struct named_frames *frames)
 {
-	const struct dwarf_line_row *row = dwarf_lines_find(&unit->lines, reader->file, vaddr);
+	struct dwarf_line_row row;
 
-	if (!row)
+	if (!dwarf_lines_find(&unit->lines, reader, vaddr, &row))
 		return false;
-	frames->frames[0] = (struct named_frame){.function = "", .file = "", .line = row->line};
-	keep_path(state, reader, unit, row->file, frames, &frames->frames[0]);
+	frames->frames[0] = (struct named_frame){.function = "", .file = "", .line = row.line};
+	keep_path(state, reader, unit, row.file, frames, &frames->frames[0]);
 	frames->count = 1;
 	return true;
 }
@@ -433,7 +451,7 @@ static int dwarf_name(void *context, const struct namer_sources *sources, uint64
 		return r;
 	if (!dwarf_units_find_code(&state->units, &state->files.main, vaddr, &offset))
 		return -ENOENT;
-	struct dwarf_open_unit *unit = dwarf_open_units_use(&state->open, &reader, offset);
+	struct dwarf_open_unit *unit = unit_use(state, &reader, offset);
 	if (!unit)
 		return -ENOENT;
 	state->open.present = unit;

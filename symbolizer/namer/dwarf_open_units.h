@@ -5,8 +5,14 @@
  *
  * How this works. A lookup needs all of a unit, and the next one often needs the same unit again.
  * So units stay open until others need their memory. Then the one that was not used for the longest
- * time is closed, but neither the unit of the present lookup nor the one that was used last: a
- * lookup has these two in hand, since the name of a function may be in another unit.
+ * time is stripped: it gives back what can be read again in some ten microseconds, which is most of
+ * its memory, and keeps what takes a thousand: where its functions and lines are. If stripped units
+ * take half of the memory, one of them is closed instead. Neither happens to the unit of the
+ * present lookup, nor to the one that was used last: a lookup has these two in hand, since the name
+ * of a function may be in another unit.
+ *
+ * Example: a program has 600 units of 100 KB each, and there is room for 120. After some lookups
+ * everywhere in it, some sixty units are whole, and the others are stripped, with 10 KB each.
  */
 #ifndef SYMBOLIZER_NAMER_DWARF_OPEN_UNITS_H
 #define SYMBOLIZER_NAMER_DWARF_OPEN_UNITS_H
@@ -35,22 +41,25 @@ struct dwarf_open_unit {
 	struct dwarf_functions functions;
 	struct dwarf_lines lines;
 	size_t bytes; /* of memory that it took when that was last counted */
-	TAILQ_ENTRY(dwarf_open_unit) by_use;
+	bool is_stripped;
+	TAILQ_ENTRY(dwarf_open_unit) by_use; /* among those that are stripped, or not */
 	LIST_ENTRY(dwarf_open_unit) in_list;
 };
 
 /* All zeros: none is open. */
 struct dwarf_open_units {
-	LIST_HEAD(, dwarf_open_unit) lists[DWARF_OPEN_LISTS];	/* by offset */
-	TAILQ_HEAD(dwarf_units_by_use, dwarf_open_unit) by_use; /* the last one was used last */
+	LIST_HEAD(, dwarf_open_unit) lists[DWARF_OPEN_LISTS]; /* by offset */
+	/* The last one was used last. */
+	TAILQ_HEAD(dwarf_units_by_use, dwarf_open_unit) whole, stripped;
 	const struct dwarf_open_unit *present; /* of the present lookup; NULL: none */
 	unsigned int count;
-	size_t bytes; /* of memory that all of them take */
+	size_t bytes,
+	    stripped_bytes; /* of memory that all of them take, and those that are stripped */
 };
 
 /* Returns the unit at an offset of the reader's file, which it opens if it is not open. Returns
- * NULL if it cannot be read. The unit is valid until two others were used, or longer if it is that
- * of the present lookup. */
+ * NULL if it cannot be read. A unit that was stripped has no abbreviations. The unit is valid until
+ * two others were used, or longer if it is that of the present lookup. */
 struct dwarf_open_unit *dwarf_open_units_use(struct dwarf_open_units *units,
 					     struct dwarf_reader *reader, uint64_t offset);
 

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
+
+#include "common/hash.h"
 
 enum {
 	PLACES_MIN = 256, /* their number is a power of two */
@@ -23,7 +24,10 @@ static bool has_key(const struct dwarf_text *text, const struct dwarf_text_key *
 
 static uint64_t key_hash(const struct dwarf_text_key *key)
 {
-	return XXH3_64bits(key, sizeof(*key));
+	uint64_t hash = hash_combine(0, (uintptr_t)key->file);
+
+	hash = hash_combine(hash, key->at);
+	return hash_combine(hash, key->number);
 }
 
 /* Returns the first of the places that a text may have, by the hash of its key. There must be

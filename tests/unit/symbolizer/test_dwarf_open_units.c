@@ -52,15 +52,20 @@ static struct dwarf_open_unit *use(uint64_t number)
 	return dwarf_open_units_use(&units, &reader, number * UNIT_BYTES);
 }
 
-static bool is_open(uint64_t number)
+static bool is_in(const struct dwarf_units_by_use *queue, uint64_t number)
 {
 	const struct dwarf_open_unit *unit;
 
-	TAILQ_FOREACH(unit, &units.by_use, by_use) {
+	TAILQ_FOREACH(unit, queue, by_use) {
 		if (unit->own.offset == number * UNIT_BYTES)
 			return true;
 	}
 	return false;
+}
+
+static bool is_open(uint64_t number)
+{
+	return is_in(&units.whole, number) || is_in(&units.stripped, number);
 }
 
 Test(dwarf_open_units, are_opened_once)
@@ -123,6 +128,33 @@ Test(dwarf_open_units, that_are_large_are_closed_before)
 	present->functions.capacity = BYTES_MAX / sizeof(present->functions.items[0]);
 	dwarf_open_units_account(&units, present);
 	cr_expect_eq(units.count, 2);
+}
+
+/* They keep little, so that a hundred stay open where twelve whole ones have room. */
+Test(dwarf_open_units, are_stripped_before_they_are_closed)
+{
+	enum {
+		MANY = 100,
+		ABBREVS_BYTES = 1 << 20
+	};
+	units.present = use(0);
+	for (uint64_t i = 0; i < MANY; i++) {
+		struct dwarf_open_unit *unit = use(i);
+
+		cr_assert_not_null(unit);
+		unit->abbrevs.capacity = ABBREVS_BYTES / sizeof(unit->abbrevs.items[0]);
+		dwarf_open_units_account(&units, unit);
+		cr_assert_leq(units.bytes, BYTES_MAX);
+	}
+	cr_expect_eq(units.count, MANY);
+	cr_expect(is_in(&units.whole, 0), "the present one");
+	cr_expect(is_in(&units.whole, MANY - 1), "the last one");
+	cr_expect(is_in(&units.stripped, 1));
+	const size_t bytes = units.stripped_bytes;
+	struct dwarf_open_unit *again = use(1);
+	cr_expect_eq(again->abbrevs.count, 0);
+	cr_expect(is_in(&units.whole, 1));
+	cr_expect_eq(units.stripped_bytes, bytes - again->bytes);
 }
 
 Test(dwarf_open_units, that_cannot_be_read_are_not_kept)
