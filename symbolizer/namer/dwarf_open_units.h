@@ -5,11 +5,11 @@
  *
  * How this works. A lookup needs all of a unit, and the next one often needs the same unit again.
  * So units stay open until others need their memory. Then the one that was not used for the longest
- * time is stripped: it gives back what can be read again in some ten microseconds, which is most of
- * its memory, and keeps what takes a thousand: where its functions and lines are. If stripped units
- * take half of the memory, one of them is closed instead. Neither happens to the unit of the
- * present lookup, nor to the one that was used last: a lookup has these two in hand, since the name
- * of a function may be in another unit.
+ * time is stripped: it gives back what can be read again, or done without, in some ten
+ * microseconds for each lookup, which is most of its memory. It keeps what takes a thousand: where
+ * its functions and lines are. If stripped units take half of the memory, one of them is closed
+ * instead. Neither happens to the unit of the present lookup, nor to the one that was used last: a
+ * lookup has these two in hand, since the name of a function may be in another unit.
  *
  * Example: a program has 600 units of 100 KB each, and there is room for 120. After some lookups
  * everywhere in it, some sixty units are whole, and the others are stripped, with 10 KB each.
@@ -53,8 +53,8 @@ struct dwarf_open_units {
 	TAILQ_HEAD(dwarf_units_by_use, dwarf_open_unit) whole, stripped;
 	const struct dwarf_open_unit *present; /* of the present lookup; NULL: none */
 	unsigned int count;
-	size_t bytes,
-	    stripped_bytes; /* of memory that all of them take, and those that are stripped */
+	/* Of memory that all of them take, and those that are stripped. */
+	size_t bytes, stripped_bytes;
 };
 
 /* Returns the unit at an offset of the reader's file, which it opens if it is not open. Returns

@@ -221,7 +221,7 @@ Test(dwarf_lines, that_are_not_complete_stay)
 	while (length < PROGRAM_BYTES_MAX - 100)
 		put_byte(0x4b);
 	table_read();
-	lines = (struct dwarf_lines){0};
+	dwarf_lines_free(&lines);
 	cr_assert_eq(dwarf_lines_read(&lines, &at, &unit), 0);
 	cr_assert_not(lines.complete);
 	const size_t count = lines.count;
