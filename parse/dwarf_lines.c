@@ -25,16 +25,15 @@ enum {
 
 /* --- the header --- */
 
-/* Decodes the header at `start`, and finds where its tables of names are, and where the program
- * ends. */
+/* Decodes the header at `start`, and finds where its tables of names are. */
 static bool header_decode(struct dwarf_lines *lines, struct cursor *c, uint64_t start,
-			  uint64_t *tables, uint64_t *end)
+			  uint64_t *tables)
 {
 	const uint32_t length = cursor_u32(c);
 
 	lines->encoding.offset_bytes = length == UINT32_MAX ? 8 : 4;
 	const uint64_t whole = length == UINT32_MAX ? cursor_u64(c) : length;
-	if (__builtin_add_overflow(start + cursor_offset(c), whole, end))
+	if (__builtin_add_overflow(start + cursor_offset(c), whole, &lines->end))
 		return false;
 	lines->encoding.version = cursor_u16(c);
 	if (lines->encoding.version >= 5)
@@ -54,7 +53,7 @@ static bool header_decode(struct dwarf_lines *lines, struct cursor *c, uint64_t 
 	*tables = start + cursor_offset(c);
 	return !c->failed && lines->encoding.version >= 2 && lines->encoding.version <= 5 &&
 	       lines->line_range && lines->opcode_base && *tables <= lines->program &&
-	       lines->program <= *end;
+	       lines->program <= lines->end;
 }
 
 static const struct dwarf_line_machine initial_machine = {
@@ -69,7 +68,7 @@ static int lines_start(struct dwarf_lines *lines, struct dwarf_reader *reader,
 	const struct dwarf_value *value = &unit->root.values[DWARF_STMT_LIST];
 	const uint64_t start = value->number;
 	uint8_t bytes[HEADER_BYTES_MAX];
-	uint64_t tables, end;
+	uint64_t tables;
 
 	lines->started = true;
 	if (!value->form || start >= size)
@@ -80,9 +79,8 @@ static int lines_start(struct dwarf_lines *lines, struct dwarf_reader *reader,
 		return -ENOENT;
 	struct cursor c = cursor_init(bytes, room);
 	lines->encoding = unit->encoding;
-	if (!header_decode(lines, &c, start, &tables, &end) || end > size)
+	if (!header_decode(lines, &c, start, &tables) || lines->end > size)
 		return -ENOENT;
-	lines->end = end;
 	lines->at = lines->program;
 	lines->machine = initial_machine;
 	return dwarf_line_names_read(&lines->names, reader, &lines->encoding, tables,

@@ -18,8 +18,8 @@
  * are known.
  *
  * All of this is done in parts that take some milliseconds: an account limits each call of
- * dwarf_name(), and what was read until then is kept. Units stay open, until others need their
- * memory.
+ * dwarf_name(), and what was read until then is kept. Units stay open until others need their
+ * memory, and then keep only where their functions and lines are.
  */
 #include <errno.h>
 #include <stdlib.h>

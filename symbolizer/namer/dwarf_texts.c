@@ -16,10 +16,14 @@ enum {
 		     PLACES_MAX * sizeof(struct dwarf_text_place),
 };
 
-static bool has_key(const struct dwarf_text *text, const struct dwarf_text_key *key)
+/* Returns whether the text with a key, whose hash is given, is in a place. */
+static bool has_key(const struct dwarf_text_place *place, const struct dwarf_text_key *key,
+		    uint64_t hash)
 {
-	return text->key.at == key->at && text->key.number == key->number &&
-	       text->key.file == key->file;
+	const struct dwarf_text *text = place->text;
+
+	return text && place->hash == hash && text->key.at == key->at &&
+	       text->key.number == key->number && text->key.file == key->file;
 }
 
 static uint64_t key_hash(const struct dwarf_text_key *key)
@@ -46,7 +50,7 @@ static struct dwarf_text_place *place_of(const struct dwarf_texts *texts,
 	struct dwarf_text_place *first = places_of(texts, hash);
 
 	for (unsigned int i = 0; i < CHOICE; i++) {
-		if (!first[i].text || (first[i].hash == hash && has_key(first[i].text, key)))
+		if (!first[i].text || has_key(&first[i], key, hash))
 			return &first[i];
 	}
 	return &first[hash % CHOICE];
@@ -65,7 +69,7 @@ const struct dwarf_text *dwarf_texts_find(const struct dwarf_texts *texts,
 	const uint64_t hash = key_hash(key);
 	const struct dwarf_text_place *place = place_of(texts, key, hash);
 
-	return place->text && place->hash == hash && has_key(place->text, key) ? place->text : NULL;
+	return has_key(place, key, hash) ? place->text : NULL;
 }
 
 void dwarf_texts_expect(const struct dwarf_texts *texts, const struct dwarf_text_key *key)
