@@ -18,6 +18,9 @@
 enum {
 	TICK_MS = 1000,
 	CONNECT_POLL_MS = 10, /* while a role that is restarted alone comes up */
+	/* Within this time a role that is restarted alone must listen, which is the first that it
+	 * does: less than at a start, where five programs are executed and one is verified. */
+	RESTARTED_CONNECT_MS = 20000,
 	/* A loader that loads its programs under an emulated CPU takes about 20 s. */
 	READY_TIMEOUT_MS = 60000,
 	/* Ends of a role in a row before it was ready, after which all are started again. */
@@ -139,7 +142,7 @@ static void connect_child(struct supervisor *s, enum role_id role, uint64_t now)
 	const uint64_t waited_ns = now - s->role[role].backoff.started_ns;
 	int r = roles_connect(&s->roles, role);
 
-	if (r == -EAGAIN && waited_ns < LIMIT_CONNECT_MS * NS_PER_MS) {
+	if (r == -EAGAIN && waited_ns < RESTARTED_CONNECT_MS * NS_PER_MS) {
 		loop_tick_within(&s->loop, CONNECT_POLL_MS);
 		return;
 	}
