@@ -11,6 +11,7 @@ import select
 import shutil
 import struct
 import subprocess
+import time
 
 import lib
 
@@ -104,13 +105,29 @@ class AttackCase(lib.Case):
         print("".join(f"  {role}: {used[0] >> 20} of {used[1] >> 20} MiB" for role, used in memory.items() if used))
         return [f"{role} has ended" if not used else f"{role} needs {used[0]} of {used[1]} bytes" for role, used in memory.items() if not used or used[0] > used[1]]
 
-    def record_attack(self, *command, uid=None, options=(), outputs=("out.folded",), least_share=0.99):
+    def wait_for_tables(self):
+        """Waits until the manager has built no unwind table for two seconds, longer than a browser's takes next to some busy programs."""
+        built, since = 0, time.monotonic()
+
+        def is_idle():
+            nonlocal built, since
+            count = lib.read(os.path.join(self.directory, "log.txt")).count("unwind table: ")
+            if count != built:
+                built, since = count, time.monotonic()
+            return built and time.monotonic() > since + 2
+
+        self.wait_for("the tables of the files", is_idle)
+
+    def record_attack(self, *command, uid=None, options=(), outputs=("out.folded",), after_tables=False, least_share=0.99):
         """A recording of an attack and of two well-behaved programs. Checks the samples of the latter and the roles, and returns the recording. Of
-        their stacks, `least_share` must be whole, and the others must say that they were cut."""
+        their stacks, `least_share` must be whole, and the others must say that they were cut. With `after_tables`, the second program starts when the
+        unwind tables of the files of the attack are built."""
         early, late = self.build_well_behaved()
         with lib.Program(early, 28, path=early) as before, self.attack(*command, uid=uid):
-            process = self.start(*options, seconds=None, freq=FREQ, outputs=outputs)
+            process = self.start(*options, seconds=None, freq=FREQ, outputs=outputs, debug=after_tables)
             roles = self.wait_until_recording(process)
+            if after_tables:
+                self.wait_for_tables()
             with lib.Program(late, path=late) as later:
                 self.give_cpu_time(SECONDS, process)
                 expected = lib.Expectation({"chains": before.expectation.said["chains"] + later.expectation.said["chains"]})

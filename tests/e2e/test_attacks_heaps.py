@@ -155,8 +155,8 @@ class Runtimes(AttackCase):
             file.write(JAVA)
         subprocess.run(["javac", "Descend.java"], cwd=self.directory, check=True)
         command = [word for loop in LOOPS.values() for word in (",", *loop)][1:]
-        # Until the tables of seven large files are built, stacks are cut. How long that takes depends on the machine and its load.
-        recording = self.record_attack(f"{lib.PROGRAMS}/scribbled_heaps", *command, least_share=0.5)
+        # The first program runs while the tables of seven large files are built, when its stacks may be cut.
+        recording = self.record_attack(f"{lib.PROGRAMS}/scribbled_heaps", *command, after_tables=True, least_share=0.95)
         reached = 0
         for comm in LOOPS:
             samples = recording.of(comm)
