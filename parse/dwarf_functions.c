@@ -91,6 +91,7 @@ int dwarf_functions_read(struct dwarf_functions *functions, struct dwarf_reader 
 		    has_functions(entry.tag) ? entry.next : dwarf_entry_skip(unit, &entry);
 		if (entry.tag != DW_TAG_subprogram)
 			continue;
+		dwarf_name_sources_add(&functions->names, unit, &entry);
 		building.entry = entry.offset;
 		r = dwarf_ranges_each(reader, unit, &entry, add_range, &building);
 	}
@@ -110,6 +111,7 @@ static void inlined_drop(struct dwarf_functions *functions)
 
 void dwarf_functions_strip(struct dwarf_functions *functions)
 {
+	dwarf_name_sources_free(&functions->names);
 	free(functions->inlined.items);
 	free(functions->inlined.spans);
 	free(functions->inlined.ranges);
@@ -127,6 +129,7 @@ void dwarf_functions_free(struct dwarf_functions *functions)
 size_t dwarf_functions_bytes(const struct dwarf_functions *functions)
 {
 	return functions->capacity * sizeof(functions->items[0]) +
+	       functions->names.capacity * sizeof(functions->names.items[0]) +
 	       functions->inlined.capacity * sizeof(functions->inlined.items[0]) +
 	       functions->inlined.span_capacity * sizeof(functions->inlined.spans[0]) +
 	       functions->inlined.range_capacity * sizeof(functions->inlined.ranges[0]);

@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "parse/dwarf_name_sources.h"
 #include "parse/dwarf_unit.h"
 
 enum {
@@ -91,6 +92,7 @@ struct dwarf_functions {
 	size_t count, capacity;
 	uint64_t at; /* the next entry to read; 0: none was read */
 	bool complete;
+	struct dwarf_name_sources names; /* of the functions, and of those that are inlined */
 	struct dwarf_inlined_calls inlined;
 };
 
@@ -112,7 +114,8 @@ int dwarf_functions_read(struct dwarf_functions *functions, struct dwarf_reader 
 void dwarf_functions_free(struct dwarf_functions *functions);
 size_t dwarf_functions_bytes(const struct dwarf_functions *functions);
 
-/* Gives back the memory of what is inlined into functions. It is read again when needed. */
+/* Gives back the memory of what is inlined into functions, which is read again when needed, and of
+ * where names are: they are read from their entries then. */
 void dwarf_functions_strip(struct dwarf_functions *functions);
 
 /* Reads what is inlined into the function at an address, unless that was done or there is none, in

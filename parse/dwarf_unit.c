@@ -196,12 +196,15 @@ static int abbrev_add_part(struct dwarf_abbrevs *abbrevs, const struct dwarf_enc
 }
 
 /* Returns what entries of an abbreviation are read for. */
-static uint8_t uses_of(const struct dwarf_abbrevs *abbrevs, const struct dwarf_abbrev *abbrev)
+static uint8_t uses_of(const struct dwarf_abbrevs *abbrevs, const struct dwarf_abbrev *abbrev,
+		       bool is_inlined)
 {
 	const bool is_function = abbrev->tag == DW_TAG_subprogram;
 	uint8_t uses =
 	    abbrev->has_children || abbrev->tag == DW_TAG_inlined_subroutine ? DWARF_FOR_CALLS : 0;
 
+	if (is_function && is_inlined)
+		uses |= DWARF_FOR_FUNCTIONS;
 	for (uint32_t i = 0; i < abbrev->count; i++) {
 		const uint8_t kept = abbrevs->parts[abbrev->first + i].kept;
 
@@ -210,6 +213,21 @@ static uint8_t uses_of(const struct dwarf_abbrevs *abbrevs, const struct dwarf_a
 			uses |= DWARF_FOR_FUNCTIONS;
 	}
 	return uses;
+}
+
+/* Returns the size of the values of an entry with an abbreviation, if all have the same. */
+static uint32_t bytes_of(const struct dwarf_abbrevs *abbrevs, const struct dwarf_abbrev *abbrev)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < abbrev->count; i++) {
+		const struct dwarf_abbrev_part *part = &abbrevs->parts[abbrev->first + i];
+
+		if (part->form && part->bytes < 0)
+			return DWARF_BYTES_VARY;
+		bytes += part->form ? (uint64_t)part->bytes : (uint64_t)part->constant;
+	}
+	return bytes < DWARF_BYTES_VARY ? (uint32_t)bytes : DWARF_BYTES_VARY;
 }
 
 /* Passes over an abbreviation whose code was read. Returns 1, or -EBADMSG if the cursor's end was
@@ -235,6 +253,7 @@ static int abbrev_read(struct cursor *c, const struct dwarf_encoding *encoding, 
 		       struct dwarf_abbrevs *abbrevs)
 {
 	struct dwarf_abbrev abbrev = {.first = (uint32_t)abbrevs->part_count};
+	bool is_inlined = false;
 
 	abbrev.code = cursor_uleb128(c);
 	if (c->failed || abbrev.code == 0)
@@ -254,6 +273,7 @@ static int abbrev_read(struct cursor *c, const struct dwarf_encoding *encoding, 
 			break;
 		if (form == 0)
 			return -EBADMSG;
+		is_inlined |= name == DW_AT_inline;
 		const struct dwarf_abbrev_part part = {
 		    .form = (uint16_t)form,
 		    .kept = has_values(tag) || name == DW_AT_sibling ? attribute_kept(name)
@@ -265,7 +285,8 @@ static int abbrev_read(struct cursor *c, const struct dwarf_encoding *encoding, 
 	}
 	abbrev.tag = (uint16_t)tag;
 	abbrev.count = (uint32_t)abbrevs->part_count - abbrev.first;
-	abbrev.uses = uses_of(abbrevs, &abbrev);
+	abbrev.uses = uses_of(abbrevs, &abbrev, is_inlined);
+	abbrev.bytes = bytes_of(abbrevs, &abbrev);
 	const int r =
 	    ARRAY_RESERVE(abbrevs->items, abbrevs->capacity, abbrevs->count + 1, 16, ABBREVS_MAX);
 	if (r < 0)
@@ -452,6 +473,10 @@ bool dwarf_entry_read(struct dwarf_reader *reader, const struct dwarf_unit *unit
 static void values_pass(struct cursor *c, const struct dwarf_unit *unit,
 			const struct dwarf_abbrevs *abbrevs, const struct dwarf_abbrev *abbrev)
 {
+	if (abbrev->bytes != DWARF_BYTES_VARY) {
+		cursor_skip(c, abbrev->bytes);
+		return;
+	}
 	for (uint32_t i = 0; i < abbrev->count; i++) {
 		const struct dwarf_abbrev_part *part = &abbrevs->parts[abbrev->first + i];
 
@@ -459,6 +484,8 @@ static void values_pass(struct cursor *c, const struct dwarf_unit *unit,
 			cursor_skip(c, (uint64_t)part->constant);
 		else if (part->bytes >= 0)
 			cursor_skip(c, (uint64_t)part->bytes);
+		else if (part->form == DW_FORM_exprloc) /* most of the others are of this kind */
+			cursor_skip(c, cursor_uleb128(c));
 		else
 			dwarf_value_skip(c, &unit->encoding, part->form);
 	}
@@ -473,10 +500,11 @@ static uint64_t entries_pass(struct dwarf_reader *reader, const struct dwarf_uni
 	const uint64_t left = offset < unit->end ? unit->end - offset : 0;
 	struct cursor c;
 	size_t passed = 0;
+	uint64_t cost = 0;
 
 	if (left < ENTRY_BYTES || elf_window_get(info, offset, ENTRY_BYTES, &c) < 0)
 		return offset;
-	while (reader->left > PASS_LEAST_COST) {
+	while (reader->left > PASS_LEAST_COST + cost + passed) {
 		const uint64_t code = cursor_uleb128(&c);
 		const struct dwarf_abbrev *abbrev = code ? abbrev_find(abbrevs, code) : NULL;
 
@@ -486,9 +514,10 @@ static uint64_t entries_pass(struct dwarf_reader *reader, const struct dwarf_uni
 			break;
 		if (c.failed)
 			break;
-		dwarf_pay(reader, ENTRY_COST + cursor_offset(&c) - passed);
+		cost += ENTRY_COST;
 		passed = cursor_offset(&c);
 	}
+	dwarf_pay(reader, cost + passed);
 	return offset + passed;
 }
 

@@ -63,7 +63,7 @@ struct dwarf_entry {
 
 /* What entries are read for. */
 enum dwarf_use {
-	/* Functions with code, and entries that say where their sibling is. */
+	/* Functions with code, inlined ones, and entries that say where their sibling is. */
 	DWARF_FOR_FUNCTIONS = 1 << 0,
 	/* Inlined calls, entries with children, and the ends of children. */
 	DWARF_FOR_CALLS = 1 << 1,
@@ -75,7 +75,10 @@ struct dwarf_abbrev {
 	bool has_children;
 	uint8_t uses;	       /* enum dwarf_use */
 	uint32_t first, count; /* its parts, in dwarf_abbrevs.parts */
+	uint32_t bytes;	       /* of all values; DWARF_BYTES_VARY: entries differ */
 };
+
+#define DWARF_BYTES_VARY UINT32_MAX
 
 /* A part of an entry: the value of an attribute, or what lies between two values that are kept. */
 struct dwarf_abbrev_part {

@@ -184,6 +184,16 @@ static bool origin_follow(struct dwarf_state *state, struct dwarf_reader *reader
 	return true;
 }
 
+/* Finds an entry of an open unit, or what is known of its name. Returns false if there is none. */
+static bool name_entry_find(const struct dwarf_open_unit *unit, struct dwarf_reader *reader,
+			    struct elf_window *info, uint64_t offset, struct dwarf_entry *entry)
+{
+	if (dwarf_name_sources_find(&unit->functions.names, &unit->unit, offset, entry))
+		return true;
+	return dwarf_entry_read(reader, &unit->unit, &unit->abbrevs, info, offset, entry) &&
+	       entry->tag;
+}
+
 /* Reads the name of a function, starting with an entry of an open unit. Returns whether there is
  * one. */
 static bool name_read(struct dwarf_state *state, struct dwarf_reader *reader,
@@ -199,9 +209,7 @@ static bool name_read(struct dwarf_state *state, struct dwarf_reader *reader,
 	dwarf_window_init(&at, DWARF_INFO, NAME_STEP, &info);
 	for (unsigned int i = 0; i < ORIGINS_MAX && !name->mangled; i++) {
 		unit = unit_with(state, &at, unit, offset);
-		if (!unit ||
-		    !dwarf_entry_read(&at, &unit->unit, &unit->abbrevs, &info, offset, &entry) ||
-		    !entry.tag)
+		if (!unit || !name_entry_find(unit, &at, &info, offset, &entry))
 			break;
 		name_take(&at, &unit->unit, &entry, name);
 		if (!origin_follow(state, &at, &unit->unit.encoding, &entry.values[DWARF_ORIGIN],
