@@ -4,6 +4,7 @@ import os
 import random
 import re
 import subprocess
+import tempfile
 import time
 
 import lib
@@ -24,10 +25,19 @@ def addresses(path, count):
     return "".join(f"0x{start + chosen.randrange(size):x}\n" for _ in range(count))
 
 
-def timed(command, text):
-    began = time.monotonic()
-    done = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", check=True)
-    return time.monotonic() - began, done
+class Answers:
+    """What a program says of addresses, and how long it takes. Input and output are files, so that only the program is measured, and not who reads it."""
+
+    def __init__(self, command, text):
+        with tempfile.TemporaryFile("w+") as asked, tempfile.TemporaryFile("w+", errors="replace") as answers:
+            asked.write(text)
+            asked.seek(0)
+            began = time.monotonic()
+            done = subprocess.run(command, stdin=asked, stdout=answers, stderr=subprocess.PIPE, text=True, check=True)
+            self.seconds = time.monotonic() - began
+            self.stderr = done.stderr
+            answers.seek(0)
+            self.stdout = answers.read()
 
 
 def frames(output):
@@ -56,7 +66,7 @@ def agree(address, ours, theirs, known):
 
 def compare(path, text, ours):
     """The share of equal answers in percent, and the number of addresses: those of which either program knows a line."""
-    theirs = timed(["llvm-symbolizer", "--no-demangle", "--inlines", "-e", path], text)[1].stdout
+    theirs = Answers(["llvm-symbolizer", "--no-demangle", "--inlines", "-e", path], text).stdout
     known = symbols(path)
     equal = [agree(int(address, 16), a, b, known) for address, a, b in zip(text.split(), frames(ours), frames(theirs)) if a[0][2] or b[0][2]]
     return 100 * sum(equal) / len(equal), len(equal)
@@ -69,13 +79,13 @@ def run(options):
         text = addresses(path, 200 if options.short else 20000)
         ratios, longest, bytes_most = [], [], 0
         for _ in range(1 if options.short else 7):
-            ours, done = timed([os.path.join(lib.BIN, "bench_names"), path], text)
-            theirs, _ = timed(["addr2line", "-f", "-i", "-e", path], text)
-            said = dict(field.split("=") for field in done.stderr.split())
-            ratios.append(theirs / ours)
+            ours = Answers([os.path.join(lib.BIN, "bench_names"), path], text)
+            theirs = Answers(["addr2line", "-f", "-i", "-e", path], text)
+            said = dict(field.split("=") for field in ours.stderr.split())
+            ratios.append(theirs.seconds / ours.seconds)
             longest.append(float(said["longest_ms"]))
             bytes_most = max(bytes_most, int(said["bytes"]))
-        equal, compared = compare(path, text, done.stdout)
+        equal, compared = compare(path, text, ours.stdout)
         name = os.path.basename(path)
         yield measure.result(NAME, f"{name}: addresses per second, addr2line = 1", "ratio", ratios, at_least=SPEED_TARGET)
         yield measure.result(NAME, f"{name}: longest part of a lookup", "ms", longest)
