@@ -241,6 +241,9 @@ static void on_end_restart_one(struct supervisor *s, enum role_id role)
 		 state->heard_ns >= state->backoff.started_ns)
 		state->failed_starts++;
 	state->vain_starts = state->ready ? 0 : state->vain_starts + 1;
+	/* These end with the manager. Its successor must not look for them, and find theirs. */
+	if (role == ROLE_MANAGER)
+		s->role[ROLE_OPENER].met = s->role[ROLE_WORKER].met = false;
 	backoff_end(&state->backoff, clock_monotonic_ns(), state->ready);
 	state->ready = state->met = state->connecting = false;
 	peer_close(&s->roles.peers[role]);

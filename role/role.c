@@ -198,8 +198,8 @@ static void role_log_connect_error(enum role_id other, int error)
 			  name, strerror(-error));
 }
 
-/* Connects to those peers that are there. One that has just ended is left out: its successor
- * connects to this role. */
+/* Connects to those peers that are there, and so listen. One that has just ended is left out. Its
+ * successor is not waited for: it connects to this role, and a second connection ends the first. */
 static int role_connect_all(struct role *role)
 {
 	const uint32_t peers = role->here & role->policy->peers;
@@ -211,10 +211,10 @@ static int role_connect_all(struct role *role)
 		if (!(peers & ROLE_BIT(other)))
 			continue;
 		/* Any process may connect to a role, so others may be waiting. */
-		do
-			r = peer_connect(&role->peers[other], role->run_dir, role->self,
-					 (enum role_id)other, &role->uids, ROLE_RETRY_MS);
-		while (r == -EAGAIN && (waited_ms += ROLE_RETRY_MS) < LIMIT_CONNECT_MS);
+		while ((r = peer_connect(&role->peers[other], role->run_dir, role->self,
+					 (enum role_id)other, &role->uids, 0)) == -EAGAIN &&
+		       (waited_ms += ROLE_RETRY_MS) < LIMIT_CONNECT_MS)
+			nanosleep(&(struct timespec){.tv_nsec = ROLE_RETRY_MS * NS_PER_MS}, NULL);
 		if (r == -ETIMEDOUT)
 			log_info("another role has just ended; this role goes on without it: "
 				 "role=%s",
