@@ -241,9 +241,6 @@ static void on_end_restart_one(struct supervisor *s, enum role_id role)
 		 state->heard_ns >= state->backoff.started_ns)
 		state->failed_starts++;
 	state->vain_starts = state->ready ? 0 : state->vain_starts + 1;
-	/* These end with the manager. Its successor must not look for them, and find theirs. */
-	if (role == ROLE_MANAGER)
-		s->role[ROLE_OPENER].met = s->role[ROLE_WORKER].met = false;
 	backoff_end(&state->backoff, clock_monotonic_ns(), state->ready);
 	state->ready = state->met = state->connecting = false;
 	peer_close(&s->roles.peers[role]);
@@ -418,6 +415,10 @@ static void on_peer(void *context, uint32_t events)
 	/* If the role has ended and is a child, SIGCHLD follows at once, and its wait status says
 	 * more. */
 	peer_close(peer);
+	/* Opener and worker lose the manager at the same time, and end. Its successor must not look
+	 * for them, and find theirs. */
+	if (got == -EPIPE && watch->role == ROLE_MANAGER)
+		s->role[ROLE_OPENER].met = s->role[ROLE_WORKER].met = false;
 	if (roles_are_services())
 		reap(s);
 }
