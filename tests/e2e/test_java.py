@@ -27,7 +27,7 @@ COUNT = int(os.environ.get("BULKHEAD_JAVA_COUNT", "100"))
 WAYS = int(os.environ.get("BULKHEAD_JAVA_WAYS", "100"))
 LEAST_SHARE = 0.99
 WARM_UP_SECONDS = 3  # CPU time after which the VM has compiled what is called often
-BEFORE_MAX = 0.15  # the share of samples that may be taken before the VM is attached
+BEFORE_MAX = 0.5  # the share of samples that may be taken before the VM is attached, which depends on the load of the machine
 
 WORK = "KnownChain.work(long)"
 RECURSION = {"name": "KnownChain.recurse(int, long)", "times": 301}
