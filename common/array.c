@@ -37,3 +37,21 @@ int array_grow(void *items, size_t *capacity, size_t wanted, size_t item_bytes, 
 	*capacity = next;
 	return 0;
 }
+
+void array_fit(void *items, size_t *capacity, size_t count, size_t item_bytes)
+{
+	void *old;
+
+	if (count >= *capacity)
+		return;
+	memcpy(&old, items, sizeof(old));
+	void *fitting = NULL;
+	if (count == 0)
+		free(old);
+	else
+		fitting = realloc(old, count * item_bytes);
+	if (count && !fitting)
+		return; /* it keeps its memory */
+	memcpy(items, &fitting, sizeof(fitting));
+	*capacity = count;
+}

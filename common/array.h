@@ -30,9 +30,17 @@
 	     ? 0                                                                                   \
 	     : array_grow(&(items), &(capacity), (wanted), sizeof(*(items)), (first), (max)))
 
+/* Gives back the memory after the first `count` items of an array that will not grow for now. The
+ * items may move. An array without items is freed. */
+#define ARRAY_FIT(items, capacity, count)                                                          \
+	array_fit(&(items), &(capacity), (count), sizeof(*(items)))
+
 /* The general form of ARRAY_RESERVE: `items` is the address of the pointer variable, and an item
  * has `item_bytes` bytes. */
 int array_grow(void *items, size_t *capacity, size_t wanted, size_t item_bytes, size_t first,
 	       size_t max);
+
+/* The general form of ARRAY_FIT. */
+void array_fit(void *items, size_t *capacity, size_t count, size_t item_bytes);
 
 #endif

@@ -40,7 +40,7 @@ static int add_range(void *context, uint64_t start, uint64_t end)
 {
 	const struct building *building = context;
 	struct dwarf_functions *functions = building->functions;
-	const int r = ARRAY_RESERVE(functions->items, functions->capacity, functions->count + 1, 4,
+	const int r = ARRAY_RESERVE(functions->items, functions->capacity, functions->count + 1, 32,
 				    FUNCTIONS_MAX);
 
 	if (r < 0)
@@ -96,9 +96,14 @@ int dwarf_functions_read(struct dwarf_functions *functions, struct dwarf_reader 
 		r = dwarf_ranges_each(reader, unit, &entry, add_range, &building);
 	}
 	elf_window_fini(&info);
-	if (functions->complete && functions->count)
-		qsort(functions->items, functions->count, sizeof(functions->items[0]),
-		      compare_functions);
+	if (functions->complete) {
+		if (functions->count)
+			qsort(functions->items, functions->count, sizeof(functions->items[0]),
+			      compare_functions);
+		ARRAY_FIT(functions->items, functions->capacity, functions->count);
+		ARRAY_FIT(functions->names.items, functions->names.capacity,
+			  functions->names.count);
+	}
 	return r;
 }
 

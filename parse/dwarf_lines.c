@@ -214,7 +214,7 @@ static int row_add(struct dwarf_lines *lines, const struct dwarf_file *file, uin
 	}
 	if (last && !is_end && last->line == row.line && last->file == row.file)
 		return 0;
-	const int r = ARRAY_RESERVE(lines->rows, lines->capacity, lines->count + 1, 64, ROWS_MAX);
+	const int r = ARRAY_RESERVE(lines->rows, lines->capacity, lines->count + 1, 512, ROWS_MAX);
 	if (r == 0)
 		lines->rows[lines->count++] = row;
 	return r;
@@ -269,10 +269,9 @@ static int compare_marks(const void *a, const void *b)
 	return rows ? rows : (x->at > y->at) - (x->at < y->at);
 }
 
-/* Sorts items if they are not sorted, and gives back the memory that they do not need. Returns the
- * array. */
-static void *items_complete(void *items, size_t count, size_t *capacity, size_t item_bytes,
-			    int (*compare)(const void *, const void *))
+/* Sorts items if they are not sorted. */
+static void sort_if_needed(void *items, size_t count, size_t item_bytes,
+			   int (*compare)(const void *, const void *))
 {
 	const char *item = items;
 
@@ -282,20 +281,15 @@ static void *items_complete(void *items, size_t count, size_t *capacity, size_t 
 		qsort(items, count, item_bytes, compare);
 		break;
 	}
-	void *fitting = count ? realloc(items, count * item_bytes) : NULL;
-	if (!fitting)
-		return items;
-	*capacity = count;
-	return fitting;
 }
 
 static void lines_complete(struct dwarf_lines *lines)
 {
 	lines->complete = true;
-	lines->rows = items_complete(lines->rows, lines->count, &lines->capacity,
-				     sizeof(lines->rows[0]), compare_rows);
-	lines->marks = items_complete(lines->marks, lines->mark_count, &lines->mark_capacity,
-				      sizeof(lines->marks[0]), compare_marks);
+	sort_if_needed(lines->rows, lines->count, sizeof(lines->rows[0]), compare_rows);
+	sort_if_needed(lines->marks, lines->mark_count, sizeof(lines->marks[0]), compare_marks);
+	ARRAY_FIT(lines->rows, lines->capacity, lines->count);
+	ARRAY_FIT(lines->marks, lines->mark_capacity, lines->mark_count);
 }
 
 int dwarf_lines_read(struct dwarf_lines *lines, struct dwarf_reader *reader,

@@ -40,7 +40,7 @@ void dwarf_name_sources_add(struct dwarf_name_sources *sources, const struct dwa
 	const struct dwarf_value *value = &entry->values[attribute];
 	if (at > UINT32_MAX || line > UINT32_MAX || value->number > UINT32_MAX ||
 	    (sources->count && at <= sources->items[sources->count - 1].entry) ||
-	    ARRAY_RESERVE(sources->items, sources->capacity, sources->count + 1, 16, SOURCES_MAX) <
+	    ARRAY_RESERVE(sources->items, sources->capacity, sources->count + 1, 64, SOURCES_MAX) <
 		0)
 		return;
 	sources->items[sources->count++] =

@@ -188,7 +188,7 @@ static int abbrev_add_part(struct dwarf_abbrevs *abbrevs, const struct dwarf_enc
 		}
 	}
 	const int r = ARRAY_RESERVE(abbrevs->parts, abbrevs->part_capacity, abbrevs->part_count + 1,
-				    64, ABBREV_PARTS_MAX);
+				    256, ABBREV_PARTS_MAX);
 	if (r < 0)
 		return r == -ENOMEM ? r : -EBADMSG;
 	abbrevs->parts[abbrevs->part_count++] = part;
@@ -288,7 +288,7 @@ static int abbrev_read(struct cursor *c, const struct dwarf_encoding *encoding, 
 	abbrev.uses = uses_of(abbrevs, &abbrev, is_inlined);
 	abbrev.bytes = bytes_of(abbrevs, &abbrev);
 	const int r =
-	    ARRAY_RESERVE(abbrevs->items, abbrevs->capacity, abbrevs->count + 1, 16, ABBREVS_MAX);
+	    ARRAY_RESERVE(abbrevs->items, abbrevs->capacity, abbrevs->count + 1, 128, ABBREVS_MAX);
 	if (r < 0)
 		return r == -ENOMEM ? r : -EBADMSG;
 	abbrevs->items[abbrevs->count++] = abbrev;
@@ -370,6 +370,8 @@ int dwarf_abbrevs_read(struct dwarf_reader *reader, const struct dwarf_unit *uni
 		qsort(abbrevs->items, abbrevs->count, sizeof(abbrevs->items[0]), compare_abbrevs);
 		break;
 	}
+	ARRAY_FIT(abbrevs->items, abbrevs->capacity, abbrevs->count);
+	ARRAY_FIT(abbrevs->parts, abbrevs->part_capacity, abbrevs->part_count);
 	return 0;
 }
 

@@ -442,9 +442,9 @@ int jit_symbols_sort(struct jit_symbols *symbols, bool *replaced)
 	sweep_all(&sweep);
 	*replaced |= find_replaced(symbols, &sweep);
 	free(symbols->entries);
-	struct jit_entry *fitting = reallocarray(out, sweep.out_count, sizeof(*out));
-	symbols->entries = fitting ? fitting : out;
-	symbols->capacity = sweep.out_count;
+	symbols->entries = out;
+	symbols->capacity = 2 * symbols->count;
+	ARRAY_FIT(symbols->entries, symbols->capacity, sweep.out_count);
 	symbols->sorted = symbols->count = sweep.out_count;
 	drop_unused_lines(symbols);
 	drop_unused_text(symbols);

@@ -239,15 +239,8 @@ static void finish_entries(struct kernel_symbols *symbols, bool sorted)
 	}
 	symbols->entry_count = kept + 1;
 
-	/* Shrink the tables. If that fails, they stay as they are. */
-	entries = realloc(symbols->entries, symbols->entry_count * sizeof(*entries));
-	if (entries)
-		symbols->entries = entries;
-	symbols->entry_capacity = symbols->entry_count;
-	char *pool = realloc(symbols->pool, symbols->pool_length);
-	if (pool)
-		symbols->pool = pool;
-	symbols->pool_capacity = symbols->pool_length;
+	ARRAY_FIT(symbols->entries, symbols->entry_capacity, symbols->entry_count);
+	ARRAY_FIT(symbols->pool, symbols->pool_capacity, symbols->pool_length);
 }
 
 static int read_all(int fd, struct kallsyms_parser *parser)

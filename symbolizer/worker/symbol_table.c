@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/escape.h"
 #include "common/file_read.h"
@@ -77,7 +78,8 @@ struct build {
 	struct name_tables names;
 	struct name_reader reader;
 	struct symbol_entry *entries;
-	uint32_t count, capacity; /* entries: found; allocated */
+	uint32_t count;	 /* of the entries that were found */
+	size_t capacity; /* of the memory for them */
 	unsigned int comparisons;
 };
 
@@ -284,12 +286,11 @@ size_t symbol_table_fixed_bytes(const struct symbols *symbols)
 static void take_index(struct build *build)
 {
 	struct symbols *symbols = build->symbols;
-	struct symbol_entry *shrunk = realloc(build->entries, (build->count ? build->count : 1) *
-								  sizeof(struct symbol_entry));
 
+	ARRAY_FIT(build->entries, build->capacity, build->count);
 	free(symbols->entries);
 	free((void *)symbols->names.more.data);
-	symbols->entries = shrunk ? shrunk : build->entries;
+	symbols->entries = build->entries;
 	symbols->entry_count = build->count;
 	symbols->names = build->names;
 	build->entries = NULL;

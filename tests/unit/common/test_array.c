@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -78,4 +79,36 @@ Test(array, size_that_overflows_is_refused)
 	cr_assert_eq(ARRAY_RESERVE(items, capacity, SIZE_MAX, 8, ARRAY_UNLIMITED), -ENOMEM);
 	cr_assert_null(items);
 	cr_assert_eq(capacity, 0);
+}
+
+Test(array, array_is_made_to_fit_its_items)
+{
+	uint64_t *items = NULL;
+	size_t capacity = 0;
+
+	cr_assert_eq(ARRAY_RESERVE(items, capacity, 3, 1024, ARRAY_UNLIMITED), 0);
+	for (size_t i = 0; i < 3; i++)
+		items[i] = i * 3;
+	ARRAY_FIT(items, capacity, 3);
+	cr_assert_eq(capacity, 3);
+	cr_expect_lt(malloc_usable_size(items), 64);
+	for (size_t i = 0; i < 3; i++)
+		cr_expect_eq(items[i], i * 3);
+	/* It can grow again. */
+	cr_assert_eq(ARRAY_RESERVE(items, capacity, 4, 1024, ARRAY_UNLIMITED), 0);
+	cr_expect_eq(capacity, 6);
+	free(items);
+}
+
+Test(array, array_without_items_is_freed)
+{
+	uint64_t *items = NULL;
+	size_t capacity = 0;
+
+	ARRAY_FIT(items, capacity, 0);
+	cr_expect_null(items);
+	cr_assert_eq(ARRAY_RESERVE(items, capacity, 1, 8, ARRAY_UNLIMITED), 0);
+	ARRAY_FIT(items, capacity, 0);
+	cr_expect_null(items);
+	cr_expect_eq(capacity, 0);
 }
