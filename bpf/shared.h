@@ -304,6 +304,9 @@ BH_ASSERT_SIZE(struct bh_process, 32);
 
 struct bh_process_table {
 	struct bh_process slots[1 << BH_PROCESSES_BITS];
+	/* For the next manager: how many stacks have been taken from the ring `deferred`, without
+	 * those that were counted as lost. */
+	uint64_t deferred_taken;
 };
 
 static inline uint32_t bh_process_hash(uint32_t tgid)
@@ -363,8 +366,11 @@ struct bh_worker_control {
 	/* Samples that have been taken from the ring or from the manager, and are in batches or
 	 * wait for names. It is for the next worker. */
 	uint64_t position;
+	/* Deferred stacks that the manager has sent (symbolizer/worker/deferred_count.h). Also for
+	 * the next worker. */
+	uint64_t deferred_received;
 };
-BH_ASSERT_SIZE(struct bh_worker_control, 16);
+BH_ASSERT_SIZE(struct bh_worker_control, 24);
 
 /* ---- Records in the rings. ---- */
 

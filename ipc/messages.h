@@ -537,6 +537,13 @@ struct msg_kernel_text {
 };
 _Static_assert(sizeof(struct msg_kernel_text) == 272, "wire");
 
+/* How many deferred stacks this manager and those before it have taken, without those that it still
+ * has and those that were counted as lost. */
+struct msg_deferred_count {
+	uint64_t stacks;
+};
+_Static_assert(sizeof(struct msg_deferred_count) == 8, "wire");
+
 enum {
 	MESSAGE_BYTES_MAX = LIMIT_BATCH_BYTES + 4096 + sizeof(struct msg_header),
 	MESSAGE_FDS_MAX = LIMIT_OUTPUTS

@@ -23,10 +23,11 @@ static bool record_valid(const struct bh_deferred *record, size_t length)
 	       record->header.kernel_count <= BH_KERNEL_FRAMES_MAX;
 }
 
-/* Counts a sample that is lost. */
+/* Counts a sample that is lost. The worker does not wait for it. */
 static void deferred_lose(struct manager *manager, enum loss_reason reason)
 {
 	manager->losses.lost[reason]++;
+	manager->processes.table->deferred_taken--;
 }
 
 /* Sends the sample to the worker, in the form that BPF gives it after a walk. */
@@ -142,6 +143,19 @@ static void deferred_enqueue(struct manager *manager, const struct bh_deferred *
 		deferred->first = stack;
 	deferred->last = stack;
 	deferred->bytes += bytes;
+	deferred->count++;
+}
+
+void deferred_tell_count(struct manager *manager)
+{
+	const struct bh_process_table *table = manager->processes.table;
+
+	if (!table || manager->role.peers[ROLE_WORKER].fd < 0)
+		return;
+	const struct msg_deferred_count count = {.stacks = table->deferred_taken -
+							   manager->deferred.count};
+	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_DEFERRED_COUNT, &count, sizeof(count),
+		  NULL, 0);
 }
 
 /* Returns whether there is no worker now. The stacks stay in the ring, or where they wait. */
@@ -164,7 +178,10 @@ void deferred_consume(struct manager *manager)
 			deferred_lose(manager, LOSS_BAD_RECORD);
 		else if (!deferred_try(manager, record, false))
 			deferred_enqueue(manager, record, length);
+		/* If it ends in between, a stack that was sent is missing here for a moment. In the
+		 * other order, one that is sent again would be counted twice. */
 		bpf_ring_next(&manager->deferred.ring);
+		manager->processes.table->deferred_taken++;
 	}
 }
 
@@ -189,6 +206,7 @@ void deferred_process(struct manager *manager, bool finish)
 		}
 		*link = stack->next;
 		deferred->bytes -= stack->bytes;
+		deferred->count--;
 		share_give_back(stack->share, SHARED_DEFERRED, stack->bytes);
 		share_unref(stack->share);
 		free(stack);

@@ -39,9 +39,14 @@ struct deferred_stack {
 struct deferred {
 	struct bpf_ring ring;
 	struct deferred_stack *first, *last;
-	size_t bytes;
+	size_t count, bytes;
 	uint64_t tried_generation; /* modules.generation at the last try */
 };
+
+/* Tells the worker how many stacks it should have got so far, by the worker's own count of those
+ * that arrived. Once for each connection to a worker, before the first stack is sent; if maps or
+ * worker are missing, it is not told yet. */
+void deferred_tell_count(struct manager *manager);
 
 /* Takes the stacks out of the ring, and sends or keeps each of them. */
 void deferred_consume(struct manager *manager);

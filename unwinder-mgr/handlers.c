@@ -69,6 +69,7 @@ static int manager_on_maps(void *context, const struct msg_maps *maps, struct me
 	if (manager->role.again)
 		bpf_ring_resume(&manager->deferred.ring);
 	manager->role.state = ROLE_CONFIGURED;
+	deferred_tell_count(manager);
 	slabs_begin(&manager->slabs);
 	return loop_add(&manager->role.loop, manager->deferred.ring.fd, EPOLLIN,
 			on_deferred_readable, manager);
@@ -292,8 +293,10 @@ static void manager_on_connected(void *context, enum role_id other)
 {
 	struct manager *manager = context;
 
-	if (other == ROLE_WORKER)
+	if (other == ROLE_WORKER) {
+		deferred_tell_count(manager);
 		work_tell_worker(manager);
+	}
 	if (other == ROLE_OPENER)
 		work_ask_opener(manager);
 	manager_after_message(manager);

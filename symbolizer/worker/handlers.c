@@ -47,6 +47,7 @@ static int worker_on_maps(void *context, const struct msg_maps *maps, struct mes
 	}
 	stack_ids_begin(worker);
 	worker->batch.sent_samples += worker->control->position;
+	deferred_count_resume(worker);
 	r = runtimes_init(worker, message->fds[3], had_other_worker);
 	if (r < 0)
 		return r;
@@ -200,6 +201,12 @@ static int worker_on_kernel_text(void *context, const struct msg_kernel_text *te
 	return 0;
 }
 
+static int worker_on_deferred_count(void *context, const struct msg_deferred_count *count)
+{
+	deferred_count_told(context, count->stacks);
+	return 0;
+}
+
 static int worker_on_deferred_sample(void *context, const void *payload, size_t length)
 {
 	turn_on_deferred(context, payload, length);
@@ -254,6 +261,7 @@ static int worker_on_reset_request(void *context)
 	HANDLER(WATCHED, worker_on_watched)                                                        \
 	HANDLER(SCANNED, worker_on_scanned)                                                        \
 	HANDLER(KERNEL_TEXT, worker_on_kernel_text)                                                \
+	HANDLER(DEFERRED_COUNT, worker_on_deferred_count)                                          \
 	HANDLER(DEFERRED_SAMPLE, worker_on_deferred_sample)                                        \
 	HANDLER(DRAINED, worker_on_drained)                                                        \
 	HANDLER(IDENTITY, worker_on_identity)                                                      \

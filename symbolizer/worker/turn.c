@@ -164,6 +164,7 @@ void turn_on_deferred(struct worker *worker, const void *record, size_t length)
 	const struct bh_sample *header = record;
 	const uint64_t *frames = (const uint64_t *)(header + 1);
 
+	deferred_count_received(worker);
 	if (!sample_is_valid(record, length)) {
 		worker->losses.lost[LOSS_BAD_RECORD]++;
 		return;

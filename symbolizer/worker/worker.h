@@ -27,6 +27,7 @@
 #include "symbolizer/worker/kallsyms_file.h"
 #include "symbolizer/worker/kernel_debug.h"
 #include "symbolizer/worker/kernel_symbols.h"
+#include "symbolizer/worker/deferred_count.h"
 #include "symbolizer/worker/late_samples.h"
 #include "symbolizer/worker/modules.h"
 #include "symbolizer/worker/names_due.h"
@@ -57,7 +58,8 @@ struct worker {
 	struct bh_worker_control *control; /* read by the kernel side */
 	struct batch batch;
 	struct msg_losses losses;
-	struct late_samples late;  /* of the manager, whose names are on their way */
+	struct late_samples late; /* of the manager, whose names are on their way */
+	struct deferred_count deferred;
 	uint64_t waiting_since_ns; /* the record at the ring's head waits for a module that was not
 				      announced yet; 0: it does not */
 	struct time_share waiting; /* for all such waits */

@@ -271,6 +271,7 @@ IGNORE(configure, msg_configure_worker)
 IGNORE(id, msg_id)
 IGNORE(kernel_notes, msg_kernel_notes)
 IGNORE(kernel_text, msg_kernel_text)
+IGNORE(deferred_count, msg_deferred_count)
 IGNORE(losses, msg_losses)
 IGNORE(resume, msg_resume)
 
@@ -314,6 +315,7 @@ static int ignore_jit_map(void *context, const struct msg_jit_map *map, struct m
 	HANDLER(WATCHED, ignore_id)                                                                                                                    \
 	HANDLER(SCANNED, ignore)                                                                                                                       \
 	HANDLER(KERNEL_TEXT, ignore_kernel_text)                                                                                                       \
+	HANDLER(DEFERRED_COUNT, ignore_deferred_count)                                                                                                 \
 	HANDLER(DEFERRED_SAMPLE, ignore_bytes)                                                                                                         \
 	HANDLER(DRAINED, ignore_losses)                                                                                                                \
 	HANDLER(IDENTITY, ignore_identity)                                                                                                             \

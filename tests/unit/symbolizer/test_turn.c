@@ -472,3 +472,57 @@ Test(turn, a_worker_is_ready_however_many_files_there_are)
 	}
 	cr_expect_eq(worker->role.state, ROLE_READY);
 }
+
+/* The position of the next batch tells the exporter that they are missing. */
+Test(turn, stacks_that_the_manager_took_and_did_not_send_are_made_up_for)
+{
+	struct bh_worker_control control = {.position = 1000, .deferred_received = 483};
+	struct bh_sample plain = {.time_ns = 1, .tgid = 42, .tid = 42};
+
+	worker->control = &control;
+	worker->batch.sent_samples = control.position;
+	deferred_count_told(worker, 500);
+	cr_expect_eq(control.position, 1017);
+	cr_expect_eq(control.deferred_received, 500);
+	turn_on_deferred(worker, &plain, sizeof(plain));
+	turn_on_deferred(worker, &plain, sizeof(plain) - 1); /* it has arrived all the same */
+	cr_expect_eq(control.deferred_received, 502);
+	cr_expect_eq(control.position, 1018);
+	/* The manager, which sent one stack more than it had counted, was replaced. */
+	deferred_count_told(worker, 501);
+	cr_expect_eq(control.deferred_received, 501);
+	cr_expect_eq(control.position, 1018);
+	worker->control = NULL;
+}
+
+/* The manager may have its maps first. */
+Test(turn, stacks_are_made_up_for_when_the_count_of_the_last_worker_is_known)
+{
+	struct bh_worker_control control = {.position = 1000, .deferred_received = 483};
+	struct bh_sample plain = {.time_ns = 1, .tgid = 42, .tid = 42};
+
+	deferred_count_told(worker, 500);
+	turn_on_deferred(worker, &plain, sizeof(plain));
+	turn_on_deferred(worker, &plain, sizeof(plain));
+	/* Another manager: the last one had taken seven more. */
+	deferred_count_told(worker, 509);
+	turn_on_deferred(worker, &plain, sizeof(plain));
+	worker->control = &control;
+	worker->batch.sent_samples += control.position;
+	deferred_count_resume(worker);
+	cr_expect_eq(control.deferred_received, 510);
+	cr_expect_eq(batch_position(&worker->batch), 1000 + 17 + 7 + 3);
+	worker->control = NULL;
+}
+
+Test(turn, the_first_worker_misses_nothing)
+{
+	struct bh_worker_control control = {0};
+
+	worker->control = &control;
+	deferred_count_resume(worker);
+	deferred_count_told(worker, 0);
+	cr_expect_eq(control.deferred_received, 0);
+	cr_expect_eq(control.position, 0);
+	worker->control = NULL;
+}

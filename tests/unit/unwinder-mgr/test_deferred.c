@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks that wait for tables. In the place of the ring there is one record, as often as wanted. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "tests/support/fake_peer.h"
 #include "tests/unit/unwinder-mgr/manager_fixture.h"
 #include "unwinder-mgr/deferred.h"
 #include "unwinder-mgr/process_files.h"
 
-FAKE_PEER(NULL);
+static int on_send(enum message_type type, const void *payload, size_t length);
+FAKE_PEER(on_send);
 
 static struct bh_deferred record = {.copied = BH_STACK_COPY_BYTES};
 static unsigned int waiting;
+static struct msg_deferred_count told;
+static int sending; /* what becomes of stacks that are sent: 0, or a negative errno */
 
 bool __wrap_bpf_ring_peek(struct bpf_ring *from, const void **at, size_t *length);
 void __wrap_bpf_ring_next(struct bpf_ring *from);
@@ -28,6 +33,15 @@ void __wrap_bpf_ring_next(struct bpf_ring *from)
 {
 	(void)from;
 	waiting--;
+}
+
+static int on_send(enum message_type type, const void *payload, size_t length)
+{
+	if (type == MESSAGE_DEFERRED_COUNT) {
+		cr_assert_eq(length, sizeof(told));
+		memcpy(&told, payload, length);
+	}
+	return type == MESSAGE_DEFERRED_SAMPLE ? sending : 0;
 }
 
 static void setup(void)
@@ -132,4 +146,47 @@ Test(deferred, stacks_are_counted_for_the_module_whose_table_they_wait_for)
 	cr_expect_eq(module->awaited, 3);
 	for (uint32_t id = module->id; id <= other->id; id++)
 		process_files_on_answer(&manager, &(struct msg_file){.cookie = id}, -1);
+}
+
+/* What waits is lost if the manager is killed. The next one finds the number in the table. */
+Test(deferred, the_worker_is_told_what_it_should_have_got)
+{
+	const uint64_t *taken = &manager.processes.table->deferred_taken;
+
+	manager.processes.table->deferred_taken = 40; /* by an earlier manager */
+	cr_expect_eq(defer_stacks(100, 3), 3);
+	cr_expect_eq(*taken, 43);
+	deferred_tell_count(&manager);
+	cr_expect_eq(told.stacks, 40);
+	deferred_process(&manager, true);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_DEFERRED_SAMPLE], 3);
+	deferred_tell_count(&manager);
+	cr_expect_eq(told.stacks, 43);
+}
+
+Test(deferred, the_worker_is_told_of_nothing_that_was_counted_as_lost)
+{
+	const uint64_t *taken = &manager.processes.table->deferred_taken;
+
+	cr_expect_eq(defer_stacks(100, 3), 3);
+	sending = -EAGAIN;
+	deferred_process(&manager, true);
+	cr_expect_eq(manager.losses.lost[LOSS_MANAGER_QUEUE], 3);
+	cr_expect_eq(*taken, 0);
+	record.copied = BH_STACK_COPY_BYTES + 1;
+	cr_expect_eq(defer_stacks(100, 2), 0);
+	cr_expect_eq(manager.losses.lost[LOSS_BAD_RECORD], 2);
+	cr_expect_eq(*taken, 0);
+	deferred_tell_count(&manager);
+	cr_expect_eq(told.stacks, 0);
+}
+
+Test(deferred, the_worker_is_told_when_it_is_there)
+{
+	manager.role.peers[ROLE_WORKER].fd = -1;
+	deferred_tell_count(&manager);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_DEFERRED_COUNT], 0);
+	manager.role.peers[ROLE_WORKER].fd = 0;
+	deferred_tell_count(&manager);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_DEFERRED_COUNT], 1);
 }
