@@ -78,11 +78,13 @@
 	    ALLOW_IF(prctl, SCMP_A0_32(SCMP_CMP_EQ, PR_SET_NAME), "name of a helper")
 
 /* For all roles but control. A role whose process was started again connects to the others. They
- * check its uid before they read anything. */
+ * check its uid before they read anything, and under SELinux its label. */
 #define POLICY_LISTENER_SYSCALLS                                                                   \
 	ALLOW(accept4, "a role connects that was started later"),                                  \
 	    ALLOW_IF_BOTH(getsockopt, SCMP_A1_32(SCMP_CMP_EQ, SOL_SOCKET),                         \
 			  SCMP_A2_32(SCMP_CMP_EQ, SO_PEERCRED), "uid of the peer"),                \
+	    ALLOW_IF_BOTH(getsockopt, SCMP_A1_32(SCMP_CMP_EQ, SOL_SOCKET),                         \
+			  SCMP_A2_32(SCMP_CMP_EQ, SO_PEERSEC), "label of the peer"),               \
 	    ALLOW_IF_BOTH(setsockopt, SCMP_A1_32(SCMP_CMP_EQ, SOL_SOCKET),                         \
 			  SCMP_A2_32(SCMP_CMP_EQ, SO_SNDBUF), "buffer of its connection")
 

@@ -20,6 +20,8 @@ static const struct sandbox_syscall syscalls[] = {
     ALLOW(accept4, "connections of `bulkhead status`"),
     ALLOW_IF_BOTH(getsockopt, SCMP_A1_32(SCMP_CMP_EQ, SOL_SOCKET),
 		  SCMP_A2_32(SCMP_CMP_EQ, SO_PEERCRED), "uid and pid of a role"),
+    ALLOW_IF_BOTH(getsockopt, SCMP_A1_32(SCMP_CMP_EQ, SOL_SOCKET),
+		  SCMP_A2_32(SCMP_CMP_EQ, SO_PEERSEC), "label of a role"),
     ALLOW_IF_BOTH(setsockopt, SCMP_A1_32(SCMP_CMP_EQ, SOL_SOCKET),
 		  SCMP_A2_32(SCMP_CMP_EQ, SO_SNDBUF), "buffer of a connection"),
     ALLOW_IF(socket, SCMP_A0_32(SCMP_CMP_EQ, AF_UNIX), "connect to a role that was started"),

@@ -55,7 +55,8 @@ static const struct sandbox_syscall before_sandbox[] = {
     ALLOW(bind, "the role's own socket"),
     ALLOW(listen, "the role's own socket"),
     ALLOW(accept4, "other roles connect"),
-    ALLOW(getsockopt, "uid of a peer"),
+    ALLOW_IF(socketpair, SCMP_A0_32(SCMP_CMP_EQ, AF_UNIX), "the label of this process"),
+    ALLOW(getsockopt, "uid and label of a peer"),
     ALLOW(setsockopt, "size of its buffer"),
     ALLOW(getsockname, "path of the role's own socket"),
     ALLOW(umask, "other users may connect to the role's socket"),
@@ -105,7 +106,6 @@ static const struct sandbox_syscall of_opener[] = {
 
 static const struct sandbox_syscall of_exporter[] = {
     ALLOW(mkdir, "spool directory"),
-    ALLOW(socketpair, "requests to the helper that connects to a Unix socket"),
     ALLOW(dup3, "the helper writes no log lines"),
     ALLOW(landlock_add_rule, "spool, files of the resolver, ports"),
     {.number = -1},

@@ -36,6 +36,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "ipc/fd_passing.h"
+#include "ipc/peer_label.h"
 
 enum {
 	PEER_BACKLOG = 8, /* connections that wait to be accepted: more than there are roles */
@@ -55,7 +56,7 @@ struct peer_packet {
 
 int peer_uids_parse(const char *text, struct peer_uids *uids)
 {
-	struct peer_uids parsed;
+	struct peer_uids parsed = {0};
 
 	for (int i = 0; i < ROLE_COUNT; i++) {
 		char *end;
@@ -105,6 +106,7 @@ int peer_listen(const char *run_dir, enum role_id self)
 	return TAKE_FD(fd);
 }
 
+/* Tells the uid of the process at the other end. */
 static int peer_uid(int fd, uid_t *uid)
 {
 	struct ucred credentials;
@@ -114,6 +116,12 @@ static int peer_uid(int fd, uid_t *uid)
 		return -errno;
 	*uid = credentials.uid;
 	return 0;
+}
+
+/* Returns whether the process at the other end, which has this uid, is a role. */
+static bool is_role(int fd, uid_t uid, const struct peer_uids *uids, enum role_id role)
+{
+	return uids->uid[role] == uid && (!uids->by_domain || peer_label_is(fd, role));
 }
 
 static void peer_init(struct peer *peer, int fd, enum role_id self, enum role_id other)
@@ -145,7 +153,7 @@ int peer_connect(struct peer *peer, const char *run_dir, enum role_id self, enum
 			r = peer_uid(fd, &uid);
 			if (r < 0)
 				return r;
-			if (uid != uids->uid[other])
+			if (!is_role(fd, uid, uids, other))
 				return -EACCES;
 			peer_init(peer, TAKE_FD(fd), self, other);
 			return 0;
@@ -173,7 +181,8 @@ int peer_accept_one(const struct peer_listener *listener, uint32_t expected, str
 	if (r < 0)
 		return r;
 	for (int role = 0; role < ROLE_COUNT; role++) {
-		if (!(expected & ROLE_BIT(role)) || listener->uids->uid[role] != uid)
+		if (!(expected & ROLE_BIT(role)) ||
+		    !is_role(fd, uid, listener->uids, (enum role_id)role))
 			continue;
 		peer_init(accepted, TAKE_FD(fd), listener->self, (enum role_id)role);
 		return 1;

@@ -19,6 +19,7 @@
 /* The uid that each role has in this run. A peer is recognised by it. */
 struct peer_uids {
 	uid_t uid[ROLE_COUNT];
+	bool by_domain; /* each role is in its SELinux domain, too (peer_label.h) */
 };
 
 /* Parses "0,61184,61185,...", the uids in the order of roles.def. Returns 0 or -EINVAL. */
@@ -65,15 +66,15 @@ struct peer_listener {
 	enum role_id self;
 	const struct peer_uids *uids;
 	/* Called with the uid of each process whose connection was closed, because no role with
-	 * this uid is expected. */
+	 * this uid, or in this domain, is expected. */
 	void (*on_refused)(void *context, uid_t uid);
 	void *context;
 };
 
-/* Connects to another role, waiting up to `timeout_ms` for it to listen, and checks its uid.
- * Returns 0; -EACCES if the process that listens has an unexpected uid; -ETIMEDOUT if it did not
- * listen; -EAGAIN if it did, but too many others wait for it; -EPIPE if the run directory was
- * removed, because the CLI has ended; or another negative errno. */
+/* Connects to another role, waiting up to `timeout_ms` for it to listen, and checks who that is.
+ * Returns 0; -EACCES if the process that listens has an unexpected uid or domain; -ETIMEDOUT if it
+ * did not listen; -EAGAIN if it did, but too many others wait for it; -EPIPE if the run directory
+ * was removed, because the CLI has ended; or another negative errno. */
 int peer_connect(struct peer *peer, const char *run_dir, enum role_id self, enum role_id other,
 		 const struct peer_uids *uids, int timeout_ms);
 

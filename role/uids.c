@@ -7,6 +7,7 @@
 
 #include "common/exit_status.h"
 #include "common/log.h"
+#include "ipc/peer_label.h"
 
 static bool is_taken(const struct peer_uids *uids, int count, uid_t uid)
 {
@@ -45,6 +46,7 @@ int role_uids_of_service(struct peer_uids *uids, enum role_id self)
 {
 	const int status = uids->uid[self] ? STATUS_DONE : look_up_users(uids);
 
+	uids->by_domain = peer_label_is_own(self);
 	if (status || geteuid() == 0 || geteuid() == uids->uid[self])
 		return status;
 	log_error("this role was started as another user than its own, by which the others know "

@@ -384,6 +384,18 @@ class Booted(lib.Case):
             self.assertGreaterEqual(len(refused), REFUSED_LEAST, role)
             self.assertEqual(outcomes["secret"], "unchanged", role)
 
+    def strangers(self):
+        """A process that has the uid of the worker, but not its domain, is no worker: it would replace the right one otherwise."""
+        if not has_selinux():
+            return
+        pids = {role: show(unit, "MainPID") for role, unit in SERVICES.items()}
+        for role in ("manager", "opener", "exporter"):
+            code = (f"import socket\ns = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\ns.settimeout({lib.PATIENCE})\n"
+                    f"s.connect('/run/bulkhead/{lib.ROLE_TABLE[role.upper()]['directory']}/sock')\nprint(s.recv(1))")
+            self.assertEqual(run("setpriv", "--reuid", str(self.uid("worker")), "--clear-groups", "python3", "-c", code).strip(), "b''", role)
+        self.assertEqual({role: show(unit, "MainPID") for role, unit in SERVICES.items()}, pids)
+        self.assertIn("refused a connection from a process that is not an expected role", journal())
+
     def kills(self):
         """Each role is killed; all are active again, and stacks are right again."""
         with lib.Program("recursion", 28, seconds=3600) as program:
@@ -461,7 +473,7 @@ STEPS = ("healthy_before", "install", "configure", "start", "chains", "privilege
 LONG = ("kills", "stops", "confined_opener", "denials", "refusals", "stop", "purge")
 SHORT = ("stop",)
 # The package was installed and configured before the guest was labelled.
-SELINUX = ("enforced", "start", "chains", "privileges", "labels", "denials", "refusals", "stop")
+SELINUX = ("enforced", "start", "chains", "privileges", "labels", "denials", "strangers", "refusals", "stop")
 
 
 def main():

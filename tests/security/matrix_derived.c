@@ -33,6 +33,7 @@ static const struct row connector_rows[] = {
     {"accept4", KILLED},
     {"setsockopt(SO_SNDBUF)", KILLED},
     {"getsockopt(SO_PEERCRED)", KILLED},
+    {"getsockopt(SO_PEERSEC)", KILLED},
     {"memory up to the cap", KILLED},
     {"write to stderr", KILLED},
     {"mmap, private", KILLED},

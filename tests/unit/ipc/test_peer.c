@@ -435,6 +435,27 @@ Test(peer, connections_of_unexpected_peers_are_closed, .init = run_dir_init, .fi
 	close(listener.fd);
 }
 
+/* These processes have the right uids, and no label, or one that is not that of a role. */
+Test(peer, connections_of_peers_outside_of_their_domains_are_closed, .init = run_dir_init,
+     .fini = run_dir_fini, .timeout = 30)
+{
+	struct peer peers[ROLE_COUNT];
+	struct peer_listener listener = no_peers(peers);
+	struct peer_uids uids = test_uids;
+	struct peer peer;
+
+	uids.by_domain = true;
+	listener.uids = &uids;
+	cr_assert_geq(listener.fd, 0);
+	const pid_t manager = visitor(UID_MANAGER);
+	cr_expect_eq(peer_accept_all(&listener, ROLE_BIT(ROLE_MANAGER), peers, 200), -ETIMEDOUT);
+	cr_expect_eq(ends(manager), 1);
+	cr_expect_eq(refused_count, 1);
+	uids.uid[ROLE_LOADER] = getuid();
+	cr_expect_eq(peer_connect(&peer, run_dir, ROLE_MANAGER, ROLE_LOADER, &uids, 1000), -EACCES);
+	close(listener.fd);
+}
+
 Test(peer, waiting_ends_when_the_run_directory_is_removed, .init = run_dir_init,
      .fini = run_dir_fini, .timeout = 30)
 {
@@ -540,9 +561,10 @@ Test(peer, uids_parse)
 	    "0,1,2,3,4,4294967296",
 	    "0,1,2,3,4,18446744073709551616",
 	};
-	struct peer_uids uids;
+	struct peer_uids uids = {.by_domain = true};
 
 	cr_assert_eq(peer_uids_parse("0,61184,61185,61186,61187,4294967294", &uids), 0);
+	cr_expect_not(uids.by_domain);
 	cr_assert_eq(uids.uid[ROLE_CONTROL], 0);
 	cr_assert_eq(uids.uid[ROLE_LOADER], 61184);
 	cr_assert_eq(uids.uid[ROLE_EXPORTER], 4294967294u);

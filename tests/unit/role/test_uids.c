@@ -49,7 +49,7 @@ Test(uids, are_those_of_the_users)
 
 Test(uids, may_be_given)
 {
-	struct peer_uids uids = {{1, 2, 3, own, 5, 6}};
+	struct peer_uids uids = {.uid = {1, 2, 3, own, 5, 6}};
 
 	users[ROLE_WORKER].pw_name = NULL;
 	cr_expect_eq(role_uids_of_service(&uids, ROLE_OPENER), STATUS_DONE);
