@@ -10,6 +10,7 @@ import collections
 import functools
 import importlib
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -167,6 +168,16 @@ def read(path):
 def count(sample):
     """How many samples the entry stands for: timestamps without values count one each."""
     return sum(sample["values"]) if sample["values"] else len(sample["timestamps"])
+
+
+def lost_names(samples, has_names, lacks_names):
+    """How many samples lack names although an earlier one of the same thread has them. A process that was running is attached once; how soon depends on
+    the load of the machine."""
+    first = {}
+    for sample in filter(has_names, samples):
+        thread = sample["attributes"].get("thread.id")
+        first[thread] = min([first.get(thread, math.inf), *sample["timestamps"]])
+    return sum(time > first.get(sample["attributes"].get("thread.id"), math.inf) for sample in filter(lacks_names, samples) for time in sample["timestamps"])
 
 
 # The same as in a folded file

@@ -27,7 +27,6 @@ COUNT = int(os.environ.get("BULKHEAD_JAVA_COUNT", "100"))
 WAYS = int(os.environ.get("BULKHEAD_JAVA_WAYS", "100"))
 LEAST_SHARE = 0.99
 WARM_UP_SECONDS = 3  # CPU time after which the VM has compiled what is called often
-BEFORE_MAX = 0.5  # the share of samples that may be taken before the VM is attached, which depends on the load of the machine
 
 WORK = "KnownChain.work(long)"
 RECURSION = {"name": "KnownChain.recurse(int, long)", "times": 301}
@@ -191,6 +190,19 @@ def chains(beginning, *ends):
     return lib.Expectation({"chains": [[*reversed(END), *reversed([*beginning, *end])] for end in ends]})
 
 
+def is_anonymous(label):
+    """Whether it is code of the VM that is not attached: nobody knows what is in its memory."""
+    return label.startswith("[anonymous")
+
+
+def lacks_names(sample):
+    return any(is_anonymous(label) for frame in sample["stack"] for label in otlp_decode.folded_frames(frame))
+
+
+def has_names(sample):
+    return any(frame["frame_type"] == "jvm" for frame in sample["stack"])
+
+
 class Java(lib.Case):
     @classmethod
     def setUpClass(cls):
@@ -252,12 +264,13 @@ class Java(lib.Case):
     def samples_of(self, home, options, parts, library, classes, threads):
         """A recording, and the samples of the threads with these names without those that were taken before the VM was attached."""
         with self.program(home, options, parts, library, classes, threads) as process:
-            recording = self.record("-p", process.pid, seconds=3, freq=499)
+            recording = self.record("-p", process.pid, seconds=3, freq=499, outputs=("out.folded", "out.otlp"))
         samples = recording.of(*threads)
-        before = [s for s in samples if any(frame.startswith("[anonymous") for frame in s.frames)]
+        decoded = [s for s in otlp_decode.read(recording.path("out.otlp")) if s["attributes"].get("thread.name") in threads]
+        before = [s for s in samples if any(map(is_anonymous, s.frames))]
         # The loop itself calls these now and then.
         rest = [s for s in samples if s not in before and not any(re.match(r"java\.lang\.(System\.gc|Thread\.yield)", f) for f in s.frames)]
-        self.assertLess(sum(s.count for s in before), BEFORE_MAX * sum(s.count for s in samples), recording.describe())
+        self.assertLess(otlp_decode.lost_names(decoded, has_names, lacks_names), (1 - LEAST_SHARE) * sum(s.count for s in samples), recording.describe())
         return recording, rest
 
     def check(self, home, options, beginning=tuple(THREAD), threads=("chain",)):

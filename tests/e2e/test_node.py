@@ -48,7 +48,6 @@ ACORN = "node:internal/deps/acorn/acorn/dist/acorn"
 REAL_INNER = {"parsed": None, "matched": ["[regular expression]"], "revived": ["heavy", "(anonymous)"], "written": ["heavy", "toJSON"]}
 REAL_LEAST = {"parsed": 0.99, "matched": 0.95, "revived": 0.8, "written": 0.9}
 WARM_UP_SECONDS = 1.5  # of CPU time: until V8 has compiled what is called often
-BEFORE_MAX = 0.5  # of samples that were taken before the process was attached, which depends on the load of the machine
 
 with open(PROGRAM, encoding="ascii") as source:
     LINES = source.read().split("\n")
@@ -229,17 +228,15 @@ class Node(lib.Case):
         with self.program(node, options, arguments) as process:
             recording, samples = self.samples(process)
         self.check_told(version, tier)
-        verdicts, before = collections.Counter(), 0
+        verdicts = collections.Counter()
         # Where all tiers are allowed, main may be in code of Maglev.
         main = MAIN_IN_MAGLEV if version in TIERS["Maglev"] and tier in ("Maglev", "TurboFan") else MAIN
         for sample in samples:
-            count = max(1, len(sample["timestamps"]))
-            before += count * is_before(sample)
-            verdicts[verdict(sample, main)] += count
+            verdicts[verdict(sample, main)] += max(1, len(sample["timestamps"]))
         del verdicts[None]
         total, right = sum(verdicts.values()), sum(verdicts[part] for part in [*CHAINS, "awaited"])
         print(f"  {version}, {mode}: {right} of {total} samples have the known chain", flush=True)
-        self.assertLess(before, BEFORE_MAX * (total + before), recording.describe())
+        self.assertLess(otlp_decode.lost_names(samples, javascript, is_before), (1 - LEAST_SHARE) * total, recording.describe())
         faults = [f"{count} x {what}" for what, count in verdicts.most_common() if what not in (*CHAINS, "awaited")]
         if total < 50 or right < LEAST_SHARE * total:
             self.assert_none([f"{right} of {total} right", *faults[:5]], recording)
