@@ -73,7 +73,8 @@ kill %1 %2 "$x32"
 record command -- recursion 3
 python3 -I -S -B /bulkhead/named_chain.py 120 &
 python=$!
-record python -d 5 -p "$python"
+# The tables of its files take seconds here, and more on a machine that is busy.
+record python -d 12 -p "$python"
 kill "$python"
 # The guest has no other language runtime, so no recording loads the programs of the others.
 echo "=== programs"
