@@ -122,6 +122,9 @@ void status_print_text(const struct agent_report *report, FILE *out)
 		report->sampling ? "" : " (not sampling)", up, report->frequency_hz);
 	if (report->probability_percent < 100)
 		fprintf(out, ", %u %% of the time", report->probability_percent);
+	if (report->paused_ns)
+		fprintf(out, "\n          did not sample for %.1f s while roles were started again",
+			(double)report->paused_ns / 1e9);
 	fprintf(out,
 		"\nsamples   %" PRIu64 " taken (%.1f/s), %" PRIu64 " delivered, %" PRIu64
 		" waiting, %" PRIu64 " in flight, %" PRIu64 " lost\n",
@@ -217,6 +220,7 @@ void status_print_json(const struct agent_report *report, FILE *out)
 	json_number(out, "started_unix_ns", unix_ns(report, report->started_boot_ns));
 	json_number(out, "frequency_hz", report->frequency_hz);
 	json_number(out, "probability_percent", report->probability_percent);
+	json_number(out, "paused_ms", report->paused_ns / 1000000);
 	json_number(out, "taken", f.taken);
 	json_number(out, "spooled_at_start", l->spooled_at_start);
 	json_number(out, "received", l->received);
@@ -277,6 +281,9 @@ void status_print_metrics(const struct agent_report *report, FILE *out)
 	       report->sampling);
 	metric(out, "start_time_seconds", "gauge", "Unix time when the agent was started.",
 	       unix_ns(report, report->started_boot_ns) / 1000000000u);
+	metric(out, "paused_milliseconds_total", "counter",
+	       "How long nothing was sampled while roles were started again.",
+	       report->paused_ns / 1000000);
 	metric(out, "samples_taken_total", "counter", "Samples taken by the kernel.", f.taken);
 	metric(out, "samples_delivered_total", "counter", "Samples that the backend accepted.",
 	       l->delivered);

@@ -170,7 +170,12 @@ static void choose_sampling(struct agent *agent, uint64_t now)
 
 static void on_ready(void *context)
 {
-	choose_sampling(context, clock_monotonic_ns());
+	struct agent *agent = context;
+	const uint64_t now = clock_monotonic_ns();
+
+	choose_sampling(agent, now);
+	if (agent->sampling)
+		sampling_pause_end(&agent->pause, now);
 }
 
 static void on_return(void *context, enum role_id role)
@@ -205,8 +210,11 @@ static void on_wake(void *context, uint64_t now_ns)
 {
 	struct agent *agent = context;
 
-	if (agent->supervisor.phase == SUPERVISOR_RUNNING && now_ns >= agent->probability_due_ns)
-		choose_sampling(agent, now_ns);
+	if (agent->supervisor.phase == SUPERVISOR_RUNNING) {
+		if (now_ns >= agent->probability_due_ns)
+			choose_sampling(agent, now_ns);
+		sampling_pause_note(&agent->pause, now_ns, agent->sampling);
+	}
 	agent_notify(agent, now_ns);
 }
 
@@ -222,10 +230,12 @@ static void on_signal(void *context)
 		return;
 	}
 	agent_notify_stopping(agent);
-	if (s->phase == SUPERVISOR_RUNNING)
+	if (s->phase == SUPERVISOR_RUNNING) {
+		sampling_pause_note(&agent->pause, clock_monotonic_ns(), agent->sampling);
 		supervisor_begin_stop(s);
-	else
+	} else {
 		loop_stop(&s->loop, STATUS_DONE);
+	}
 }
 
 /* --- start and end --- */
@@ -279,6 +289,7 @@ int agent_open(struct agent *agent)
 {
 	set_policy(agent);
 	open_debug_directories(agent);
+	sampling_pause_open(&agent->pause, agent->notify_fd);
 	int status = supervisor_init(&agent->supervisor, &agent->policy, agent);
 	if (!status)
 		status = agent_export_open(agent);
@@ -312,6 +323,7 @@ int agent_finish(struct agent *agent, int status)
 
 	supervisor_stop(&agent->supervisor);
 	agent_status_close(agent);
+	sampling_pause_close(&agent->pause);
 	if (!stats)
 		return status;
 	agent_export_roles_ended(agent, agent->supervisor.phase != SUPERVISOR_DONE);

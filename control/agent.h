@@ -17,6 +17,7 @@
 #include "config/config.h"
 #include "config/export_files.h"
 #include "control/debug_directories.h"
+#include "control/sampling_pause.h"
 #include "control/supervisor.h"
 #include "role/export_stats.h"
 
@@ -37,6 +38,7 @@ struct agent {
 	struct debug_directories debug_directories;
 	struct agent_export export;
 	uint64_t started_boot_ns;
+	struct sampling_pause pause;
 	bool sampling;		     /* in this interval of agent.probability_interval */
 	uint64_t probability_due_ns; /* when the next interval begins */
 	uint64_t notify_due_ns;

@@ -8,7 +8,7 @@
 
 #include "role/export_stats.h"
 
-#define AGENT_REPORT_MAGIC 0x33746b6862ull /* "bhkt3" */
+#define AGENT_REPORT_MAGIC 0x34746b6862ull /* "bhkt4" */
 
 struct agent_report_role {
 	uint32_t pid; /* 0: not running */
@@ -26,6 +26,7 @@ struct agent_report {
 	uint32_t ready, sampling;
 	uint32_t frequency_hz, probability_percent, reserved;
 	uint64_t map_bytes, bpf_run_ns, bpf_run_count, deferred;
+	uint64_t paused_ns;	       /* control/sampling_pause.h */
 	struct msg_losses lost_worker; /* not in `stats` yet */
 	struct msg_runtime runtimes[RUNTIME_ID_COUNT];
 	struct agent_report_role roles[ROLE_COUNT];

@@ -87,6 +87,7 @@ static void report_fill(struct agent *agent, struct agent_report *report)
 	    .bpf_run_ns = loader->bpf_run_ns,
 	    .bpf_run_count = loader->bpf_run_count,
 	    .deferred = loader->deferred,
+	    .paused_ns = sampling_pause_total(&agent->pause),
 	    .lost_worker = agent->supervisor.role[ROLE_WORKER].status.losses,
 	    .stats = *agent->export.stats,
 	};

@@ -14,8 +14,8 @@ int service_manager_open(void);
  * and what cannot be sent is dropped. */
 void service_manager_send(int fd, const char *text);
 
-/* Has the service manager keep a duplicate of a descriptor, for the next process of this service if
- * this one ends without having been asked to; and has it closed again. `notify_fd` as above. */
+/* Has the service manager keep a duplicate of a descriptor for the next process of this service, if
+ * it starts one in the place of this one; and has it closed again. `notify_fd` as above. */
 void service_manager_keep(int notify_fd, const char *name, int fd);
 void service_manager_drop(int notify_fd, const char *name);
 

@@ -191,6 +191,18 @@ class Services(agent.Agent):
         self.case.wait_for(f"another {role}", lambda: self.processes[role] is not before)
         return self.wait_until_ready()
 
+    def restart(self):
+        """Asks all services to end and starts them again, as `systemctl restart` does."""
+        before = dict(self.processes)
+        for process in before.values():
+            process.send_signal(signal.SIGTERM)
+        self.case.wait_for("other services", lambda: all(self.processes[role] is not process for role, process in before.items()))
+        return self.wait_until_ready()
+
+    def accounts(self):
+        """Those that control logs, one at the end of each of its processes that was asked to end."""
+        return [{key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", said)} for said in re.findall(r"the agent ended: (.*)", self.said("control"))]
+
     def stop(self, status=0, seconds=lib.PATIENCE):
         """Asks all services to end, as a service manager does that is stopped. Returns the account that control logs at its end."""
         self.restarting = False
@@ -202,6 +214,6 @@ class Services(agent.Agent):
             except subprocess.TimeoutExpired:
                 self.case.fail(f"{role} did not end\n{self.said()}")
             self.case.assertEqual(process.returncode, status, f"{role}\n{self.said()}")
-        account = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", self.said("control").split("ended: ")[-1].splitlines()[0])}
+        account = self.accounts()[-1]
         self.case.assertEqual(account["taken"] + account["spooled_at_start"], account["delivered"] + account["waiting"] + account["lost"], self.said())
         return account

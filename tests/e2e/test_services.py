@@ -2,6 +2,7 @@
 """Roles that are services: each is started, restarted and asked to end by itself, under its own uid, in any order."""
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -130,11 +131,37 @@ class Ends(ServiceCase):
                 running.kill("control")
                 # The other roles start again with it, and with new ids of modules, as above.
                 self.assert_chain(server, program, since=len(server.calls) + 1, since_ns=time.time_ns())
+            paused = running.status()["paused_ms"]
             account = running.stop()
             self.assertGreater(account["taken"], before + 100)
             self.assertIn("goes on with the account", running.said("control"))
+            self.assert_paused(running, paused)
             self.assertEqual(sum(map(otlp_decode.count, all_samples(server))), account["delivered"])
-            self.wait_for("the descriptors to be given back", lambda: not running.kept["control"])
+            # The note of when it sampled last is for the case that this is a restart.
+            self.wait_for("the descriptors to be given back", lambda: set(running.kept["control"]) == {"bulkhead-note"})
+
+    def assert_paused(self, running, paused):
+        """The status has the sum of what was logged."""
+        logged = [int(ms) for ms in re.findall(r"nothing was sampled while all roles were started again: ms_at_most=(\d+)", running.said("control"))]
+        self.assertGreater(min(logged), 0)
+        self.assertTrue(sum(logged) <= paused <= sum(logged) + len(logged), (logged, paused))
+        return logged
+
+    def test_all_are_restarted(self):
+        """As by an upgrade of the package: the account ends without a loss, another one begins, and how long nothing was sampled is counted."""
+        with scripted.Server() as server, lib.Program("recursion", 28) as program, self.services(server) as running:
+            running.start().wait_until_ready()
+            self.assert_chain(server, program)
+            self.assertEqual(running.status()["paused_ms"], 0)
+            running.restart()
+            self.assert_chain(server, program, since=len(server.calls) + 1, since_ns=time.time_ns())
+            paused = running.status()["paused_ms"]
+            running.stop()
+            self.assertEqual(len(self.assert_paused(running, paused)), 1)
+            accounts = running.accounts()
+            self.assertEqual([account["lost"] for account in accounts], [0, 0])
+            self.assertEqual(sum(map(otlp_decode.count, all_samples(server))), sum(account["delivered"] for account in accounts))
+            self.assertEqual(os.listdir(running.pins), [])
 
     def test_statistics_of_another_version_are_not_used(self):
         with scripted.Server() as server, self.services(server) as running:
