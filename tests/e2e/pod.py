@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pod of role containers under runc: for each role one, with its image (deploy/containers/image.sh) and its profile of system calls (deploy/seccomp), read-only, with
-the host's pids."""
+the host's pids.
+
+BULKHEAD_IMAGES: a directory with the root file system of each image, which are otherwise made of the programs of this machine.
+"""
 import json
 import os
 import shutil
@@ -12,6 +15,7 @@ import services
 # deploy/containers/image.sh gives the users these uids.
 UIDS = {role: 65401 + i for i, role in enumerate(("control", "loader", "manager", "opener", "worker", "exporter"))}
 PATHS = {"control": "control"} | {name.lower(): role["directory"] for name, role in lib.ROLE_TABLE.items()}
+IMAGES = os.environ.get("BULKHEAD_IMAGES")
 # What runc, like other runtimes, hides of /proc and makes read-only there.
 MASKED = ["/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware"]
 READ_ONLY = ["/proc/asound", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
@@ -32,8 +36,11 @@ class Pod(services.Services):
 
     def make_bundle(self, role):
         root = os.path.join(self.bundle(role), "rootfs")
-        os.makedirs(root)
-        subprocess.run([os.path.join(lib.SOURCE, "deploy/containers/image.sh"), PATHS[role], self.bin, root], check=True)
+        if IMAGES:
+            shutil.copytree(os.path.join(IMAGES, PATHS[role]), root, symlinks=True)
+        else:
+            os.makedirs(root)
+            subprocess.run([os.path.join(lib.SOURCE, "deploy/containers/image.sh"), PATHS[role], self.bin, root], check=True)
         self.write_configuration(root)
         with open(os.path.join(self.bundle(role), "config.json"), "w", encoding="utf-8") as f:
             json.dump(self.specification(role), f)
