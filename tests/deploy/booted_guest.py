@@ -29,6 +29,7 @@ PORT = 4317
 UNITS = {"control": "control"} | {name.lower(): role["directory"].replace("worker", "symbolizer") for name, role in lib.ROLE_TABLE.items()}
 SERVICES = {role: f"bulkhead-{name}.service" for role, name in UNITS.items()}
 PROGRAMS = "/usr/libexec/bulkhead"
+PINS = "/sys/fs/bpf/bulkhead"
 CONFIGURATION = "/etc/bulkhead/bulkhead.conf"
 # The guest is emulated, on a machine that does other things too: what takes a role a tenth of a second elsewhere takes it ten. Both watchdogs have time.
 DROP_IN = "/etc/systemd/system/bulkhead-.service.d/slow.conf"
@@ -430,6 +431,31 @@ class Booted(lib.Case):
                     self.assert_accounted(self.status())
         print("measured: lost after stops: " + json.dumps(self.status()["lost"]), flush=True)
 
+    def pins(self):
+        """{name: number of the inode, which no later pin has}"""
+        return {name: os.stat(f"{PINS}/{name}").st_ino for name in os.listdir(PINS)}
+
+    def upgrade(self):
+        """A package with other BPF programs is installed while roles run: all of them are its own, what the last loader had pinned is gone, and the pause is counted."""
+        with lib.Program("recursion", 28, seconds=3600) as program:
+            self.assert_chain(program)
+            mains, pins = {role: show(unit, "MainPID") for role, unit in SERVICES.items()}, self.pins()
+            self.assertIn("state", pins)
+            run("dpkg", "-i", next(iter(lib.glob.glob(f"{lib.SOURCE}/next/*.deb"))))
+            self.assertIn("+next", run("dpkg-query", "-W", "-f", "${Version}", "bulkhead"))
+            self.wait_until_ready()
+            self.assertEqual([role for role, pid in mains.items() if show(SERVICES[role], "MainPID") == pid], [], journal())
+            new_pins = self.pins()
+            self.assertIn("state", new_pins)
+            self.assertEqual(set(pins.values()) & set(new_pins.values()), set())
+            self.assert_chain(program)
+            status = self.status()
+            self.assert_accounted(status)
+            self.assertGreater(status["paused_ms"], 0)
+            self.assertIn("nothing was sampled while all roles were started again", journal())
+            measured("not sampled during an upgrade", status["paused_ms"] / 1000)
+        self.assert_healthy()
+
     def stop(self):
         began = time.monotonic()
         run("systemctl", "stop", "bulkhead.target", *SERVICES.values())
@@ -470,8 +496,8 @@ class Booted(lib.Case):
 
 
 STEPS = ("healthy_before", "install", "configure", "start", "chains", "privileges", "labels", "containers")
-LONG = ("kills", "stops", "confined_opener", "denials", "refusals", "stop", "purge")
-SHORT = ("stop",)
+LONG = ("kills", "stops", "confined_opener", "denials", "refusals", "upgrade", "stop", "purge")
+SHORT = ("upgrade", "stop")
 # The package was installed and configured before the guest was labelled.
 SELINUX = ("enforced", "start", "chains", "privileges", "labels", "denials", "strangers", "refusals", "stop")
 

@@ -23,13 +23,17 @@ def run(*command, **more):
     return done.stdout
 
 
-def build(directory):
-    """Builds the package from the files of the tree that git knows."""
+def copy_tree(copy):
+    """Copies the files of the tree that git knows."""
     names = [name for name in run("git", "-C", SOURCE, "ls-files", "-co", "--exclude-standard").splitlines() if os.path.lexists(os.path.join(SOURCE, name))]
-    copy = os.path.join(directory, "bulkhead")
     for name in names:
         os.makedirs(os.path.dirname(os.path.join(copy, name)), exist_ok=True)
         shutil.copy2(os.path.join(SOURCE, name), os.path.join(copy, name), follow_symlinks=False)
+
+
+def build(directory):
+    copy = os.path.join(directory, "bulkhead")
+    copy_tree(copy)
     # Without a network: in a namespace that has no interface.
     run("unshare", "--net", "dpkg-buildpackage", "--build=binary", "--no-sign", "-j2", cwd=copy)
 
@@ -42,6 +46,19 @@ def built(directory):
     return ready, next(path for path in glob.glob(f"{ready}/bulkhead_*_amd64.deb"))
 
 
+def next_version(package, directory, change=lambda tree: None):
+    """The same package with a higher version. `change` gets the directory with its files."""
+    tree = os.path.join(directory, "next")
+    run("dpkg-deb", "--raw-extract", package, tree)
+    control = os.path.join(tree, "DEBIAN", "control")
+    with open(control, encoding="utf-8") as f:
+        text = f.read()
+    with open(control, "w", encoding="utf-8") as f:
+        f.write(re.sub(r"^Version: (.*)$", r"Version: \1+next", text, flags=re.M))
+    change(tree)
+    return run("dpkg-deb", "--root-owner-group", "--build", tree, directory).split("'")[3]
+
+
 def dependencies(package):
     depends = run("dpkg-deb", "-f", package, "Depends")
     return [re.split(r"[ (|]", name.strip())[0] for name in depends.split(",")]
@@ -49,7 +66,7 @@ def dependencies(package):
 
 def make_root(root, packages, *hooks):
     """A small Debian with these packages."""
-    run("mmdebstrap", "--variant=minbase", "--mode=root", f"--include={','.join(packages)}", *hooks, SUITE, root)
+    run("mmdebstrap", "--variant=minbase", "--mode=root", *([f"--include={','.join(packages)}"] if packages else []), *hooks, SUITE, root)
 
 
 if __name__ == "__main__":

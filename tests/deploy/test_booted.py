@@ -47,6 +47,17 @@ def make_root(root, package, more=()):
         f.write("0123456789abcdef0123456789abcdef\n")
 
 
+def change_programs(tree):
+    """Gives a structure in the BPF programs another name, so that a loader does not take over what another version has loaded."""
+    path = os.path.join(tree, "usr/libexec/bulkhead/bulkhead-loader")
+    with open(path, "rb") as f:
+        program = f.read()
+    changed = program.replace(b"\0bh_worker_control\0", b"\0bh_worker_changed\0")
+    assert changed != program and len(changed) == len(program)
+    with open(path, "wb") as f:
+        f.write(changed)
+
+
 def add_tests(root, package):
     top = os.path.join(root, TESTS)
     shutil.rmtree(top, ignore_errors=True)
@@ -58,6 +69,9 @@ def add_tests(root, package):
     for program in (os.path.join(PROGRAMS, "recursion"), os.path.join(BIN, "taken_over")):
         shutil.copy(program, f"{top}/programs")
     shutil.copy(package, top)
+    with tempfile.TemporaryDirectory() as directory:
+        os.makedirs(f"{top}/next")
+        shutil.copy(debian_package.next_version(package, directory, change_programs), f"{top}/next")
     with open(f"{root}/etc/systemd/system/tests.service", "w", encoding="ascii") as f:
         f.write(UNIT)
     wants = f"{root}/etc/systemd/system/multi-user.target.wants"

@@ -21,18 +21,6 @@ OTHERS = re.compile(r"^(proc|sys|dev|tmp|packages|var/log|var/cache|var/lib/dpkg
                     r"|etc/ld\.so\.cache$)")
 
 
-def next_version(package, directory):
-    """The same package with a higher version."""
-    tree = os.path.join(directory, "next")
-    run("dpkg-deb", "--raw-extract", package, tree)
-    control = os.path.join(tree, "DEBIAN", "control")
-    with open(control, encoding="utf-8") as f:
-        text = f.read()
-    with open(control, "w", encoding="utf-8") as f:
-        f.write(re.sub(r"^Version: (.*)$", r"Version: \1+next", text, flags=re.M))
-    return run("dpkg-deb", "--root-owner-group", "--build", tree, directory).split("'")[3]
-
-
 class Package(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -99,7 +87,7 @@ class Package(unittest.TestCase):
             f.write("[agent]\nfrequency = 49\n")
         with open(f"{self.root}/var/lib/bulkhead/spool/segment", "w", encoding="utf-8") as f:
             f.write("not sent yet\n")
-        self.install(next_version(self.package, self.directory))
+        self.install(debian_package.next_version(self.package, self.directory))
         self.check_installed(f"{version}+next")
         self.assertIn("agent.frequency = 49 ", self.chroot("bulkhead", "run", "--dump"))
         self.assertTrue(os.path.exists(f"{self.root}/var/lib/bulkhead/spool/segment"))
