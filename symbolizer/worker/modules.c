@@ -15,6 +15,7 @@
 
 enum {
 	LOOKUP_FREE_NS = 100 * NS_PER_US, /* one that takes longer than this is accounted for */
+	SLOW_SLICE_NS = 50 * NS_PER_MS,	  /* ten times what a slice may take */
 	/* Parts of a lookup follow each other for this long. The last one may take 5 ms. */
 	LOOKUP_PARTS_NS = 5 * NS_PER_MS,
 };
@@ -392,6 +393,8 @@ static void modules_end_reading(struct modules *modules)
 {
 	struct module *module = modules->being_read;
 
+	log_debug("read symbols: module=%u ms=%llu", module->id,
+		  (unsigned long long)(module->read_ns / NS_PER_MS));
 	modules->being_read = NULL;
 	module->again_ns = clock_monotonic_ns() + LIMIT_SYMBOLS_PAUSE * module->read_ns;
 	if (module->removed)
@@ -417,6 +420,10 @@ static bool modules_read_slice(struct modules *modules)
 	work_time_end(&begin, &passed_ns, &own_ns);
 	time_share_spend(&modules->reading, own_ns);
 	module->read_ns += own_ns;
+	if (own_ns > SLOW_SLICE_NS)
+		log_debug("reading symbols was slow: module=%u ms=%llu of=%llu", module->id,
+			  (unsigned long long)(own_ns / NS_PER_MS),
+			  (unsigned long long)(passed_ns / NS_PER_MS));
 	if (r == 0)
 		modules_end_reading(modules);
 	return r == 0;

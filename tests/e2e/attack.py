@@ -143,6 +143,8 @@ class AttackCase(lib.Case):
         print(f"  {right} of {sum(s.count for s in samples)} samples of the well-behaved programs are right, {lost} of {taken} are lost")
         for sample in [s for s in samples if not expected.matches(s)][:5]:
             print(f"  not right: {sample.count} x {lib.show(sample.frames)}")
+        if after_tables and right < least_share * sum(s.count for s in samples):
+            print("".join(line for line in lib.read(os.path.join(self.directory, "log.txt")).splitlines(True) if "symbols" in line))
         self.assert_stacks(recording, samples, expected, least_share, SECONDS * FREQ)
         self.assert_none([f"wrong, but not cut: {lib.show(s.frames)}" for s in silently_wrong(samples, expected)], recording)
         self.assertLessEqual(lost, 0.01 * taken, recording.describe())
