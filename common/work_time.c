@@ -35,6 +35,11 @@ void work_time_end(const struct work_time *begin, uint64_t *passed_ns, uint64_t 
 		*own_ns = cpu_ns;
 }
 
+uint64_t work_time_cpu_ns(const struct work_time *begin)
+{
+	return work_time_begin().cpu_ns - begin->cpu_ns;
+}
+
 uint64_t work_time_waited_ns(const struct work_time *begin)
 {
 	const uint64_t passed_ns = clock_monotonic_ns() - begin->began_ns;

@@ -27,6 +27,9 @@ struct work_time work_time_begin(void);
  * work's own. */
 void work_time_end(const struct work_time *begin, uint64_t *passed_ns, uint64_t *own_ns);
 
+/* Returns how much CPU time the thread has used since then, in nanoseconds. */
+uint64_t work_time_cpu_ns(const struct work_time *begin);
+
 /* Returns for how long the work has waited since then, with the time until it had the CPU again: 0
  * if it took less than a millisecond, or had no need to wait. */
 uint64_t work_time_waited_ns(const struct work_time *begin);

@@ -35,6 +35,10 @@ enum {
 	 * have no names until there is time again. */
 	LIMIT_SYMBOLS_TIME_PERCENT = 25,
 	LIMIT_SYMBOLS_TIME_MS = 1000,
+	/* The same for waiting for the disk meanwhile. Where that is busy, a file whose symbols
+	 * take 40 ms may take a second. */
+	LIMIT_SYMBOLS_WAIT_PERCENT = 50,
+	LIMIT_SYMBOLS_WAIT_MS = 10000,
 	/* Symbols that were evicted are read again after a pause of this many times what reading
 	 * them took, so that no file takes more than a twentieth of the time. Frames of the file
 	 * that are new during the pause have no names until it is over. */

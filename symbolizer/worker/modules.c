@@ -25,6 +25,8 @@ void modules_init(struct modules *modules)
 	*modules =
 	    (struct modules){.reading = {.percent = LIMIT_SYMBOLS_TIME_PERCENT,
 					 .most_ns = LIMIT_SYMBOLS_TIME_MS * NS_PER_MS},
+			     .waiting = {.percent = LIMIT_SYMBOLS_WAIT_PERCENT,
+					 .most_ns = LIMIT_SYMBOLS_WAIT_MS * NS_PER_MS},
 			     .recognising = {.percent = LIMIT_RECOGNITION_TIME_PERCENT,
 					     .most_ns = LIMIT_RECOGNITION_TIME_MS * NS_PER_MS},
 			     .naming = {.percent = LIMIT_NAMERS_TIME_PERCENT,
@@ -315,7 +317,8 @@ bool modules_may_recognise(struct modules *modules, const struct module *module)
 static bool modules_may_read(struct modules *modules, const struct module *module, uint64_t now,
 			     bool in_turn)
 {
-	if ((in_turn || now >= module->again_ns) && time_share_is_left(&modules->reading, now))
+	if ((in_turn || now >= module->again_ns) && time_share_is_left(&modules->reading, now) &&
+	    time_share_is_left(&modules->waiting, now))
 		return true;
 	if (!modules->postponed_logged)
 		log_warning("reading the symbols of files takes too long; some functions are shown "
@@ -415,10 +418,13 @@ static bool modules_read_slice(struct modules *modules)
 	const int r =
 	    slices_work(&modules->slices, read_missing, modules, LIMIT_SLICE_MS * NS_PER_MS);
 	work_end(modules->work_page);
-	/* On a loaded machine it takes longer, but nobody is to lack names because of that. The
-	 * caller has nothing read while many samples wait (`may_read`). */
+	/* Nobody is to lack names because the machine is loaded or its disk busy. The caller has
+	 * nothing read while many samples wait (`may_read`). */
 	work_time_end(&begin, &passed_ns, &own_ns);
-	time_share_spend(&modules->reading, own_ns);
+	const uint64_t used_ns = work_time_cpu_ns(&begin);
+	const uint64_t cpu_ns = used_ns < own_ns ? used_ns : own_ns;
+	time_share_spend(&modules->reading, cpu_ns);
+	time_share_spend(&modules->waiting, own_ns - cpu_ns);
 	module->read_ns += own_ns;
 	if (own_ns > SLOW_SLICE_NS)
 		log_debug("reading symbols was slow: module=%u ms=%llu of=%llu", module->id,

@@ -91,6 +91,7 @@ struct modules {
 	int read_result;	       /* of what was read of it */
 	struct slices slices;	       /* in which it is read */
 	struct time_share reading;     /* for reading symbols */
+	struct time_share waiting;     /* for the disk meanwhile */
 	struct time_share naming;      /* for lookups by namers */
 	struct time_share recognising; /* language runtimes (recognition.h) */
 	struct elf_cache *cache;       /* of the files that have namers; NULL: there is none yet */

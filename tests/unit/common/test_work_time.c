@@ -44,6 +44,7 @@ static uint64_t spend(long interruptions)
 	usage.ru_nivcsw += interruptions;
 	work_time_end(&begin, &passed_ns, &own_ns);
 	cr_expect_eq(passed_ns, 50 * NS_PER_MS);
+	cr_expect_eq(work_time_cpu_ns(&begin), 3 * NS_PER_MS);
 	return own_ns;
 }
 

@@ -235,6 +235,22 @@ Test(modules, further_files_wait_when_reading_took_its_share_of_the_time)
 	modules_fini(&modules);
 }
 
+Test(modules, further_files_wait_when_the_disk_took_its_share_of_the_time)
+{
+	struct modules modules;
+	struct symbols *symbols;
+
+	modules_init(&modules);
+	struct module *known = add(&modules, 1, 10), *new = add(&modules, 2, 10);
+	cr_assert_eq(get(&modules, known, &symbols), 0);
+	time_share_spend(&modules.waiting, 1000 * NS_PER_S);
+	cr_expect_eq(get(&modules, new, &symbols), -EAGAIN);
+	cr_expect(time_share_is_left(&modules.reading, clock_monotonic_ns()));
+	modules.waiting.left_ns = 1;
+	cr_expect_eq(get(&modules, new, &symbols), 0);
+	modules_fini(&modules);
+}
+
 /* --- lookups by a namer --- */
 
 static uint64_t lookup_ns; /* 0: the files have no namer */
