@@ -55,3 +55,16 @@ void array_fit(void *items, size_t *capacity, size_t count, size_t item_bytes)
 	memcpy(items, &fitting, sizeof(fitting));
 	*capacity = count;
 }
+
+void array_sort(void *items, size_t count, size_t item_bytes,
+		int (*compare)(const void *, const void *))
+{
+	const char *item = items;
+
+	for (size_t i = 1; i < count; i++, item += item_bytes) {
+		if (compare(item, item + item_bytes) <= 0)
+			continue;
+		qsort(items, count, item_bytes, compare);
+		break;
+	}
+}

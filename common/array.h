@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Growth of heap arrays.
+ * Heap arrays: how they grow, are made to fit what they have, and are sorted.
  *
  * The owner keeps a pointer, a count and a capacity, all zero at first, and frees the pointer. The
  * policy is the same everywhere: the first allocation has `first` items, each further one is twice
@@ -34,6 +34,11 @@
  * items may move. An array without items is freed. */
 #define ARRAY_FIT(items, capacity, count)                                                          \
 	array_fit(&(items), &(capacity), (count), sizeof(*(items)))
+
+/* Sorts items that are sorted in most cases, which one pass over them finds out. `compare` is that
+ * of qsort(3). */
+void array_sort(void *items, size_t count, size_t item_bytes,
+		int (*compare)(const void *, const void *));
 
 /* The general form of ARRAY_RESERVE: `items` is the address of the pointer variable, and an item
  * has `item_bytes` bytes. */

@@ -269,25 +269,11 @@ static int compare_marks(const void *a, const void *b)
 	return rows ? rows : (x->at > y->at) - (x->at < y->at);
 }
 
-/* Sorts items if they are not sorted. */
-static void sort_if_needed(void *items, size_t count, size_t item_bytes,
-			   int (*compare)(const void *, const void *))
-{
-	const char *item = items;
-
-	for (size_t i = 1; i < count; i++, item += item_bytes) {
-		if (compare(item, item + item_bytes) <= 0)
-			continue;
-		qsort(items, count, item_bytes, compare);
-		break;
-	}
-}
-
 static void lines_complete(struct dwarf_lines *lines)
 {
 	lines->complete = true;
-	sort_if_needed(lines->rows, lines->count, sizeof(lines->rows[0]), compare_rows);
-	sort_if_needed(lines->marks, lines->mark_count, sizeof(lines->marks[0]), compare_marks);
+	array_sort(lines->rows, lines->count, sizeof(lines->rows[0]), compare_rows);
+	array_sort(lines->marks, lines->mark_count, sizeof(lines->marks[0]), compare_marks);
 	ARRAY_FIT(lines->rows, lines->capacity, lines->count);
 	ARRAY_FIT(lines->marks, lines->mark_capacity, lines->mark_count);
 }

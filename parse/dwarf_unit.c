@@ -364,12 +364,7 @@ int dwarf_abbrevs_read(struct dwarf_reader *reader, const struct dwarf_unit *uni
 
 	if (r < 0)
 		return r;
-	for (size_t i = 1; i < abbrevs->count; i++) {
-		if (abbrevs->items[i - 1].code < abbrevs->items[i].code)
-			continue;
-		qsort(abbrevs->items, abbrevs->count, sizeof(abbrevs->items[0]), compare_abbrevs);
-		break;
-	}
+	array_sort(abbrevs->items, abbrevs->count, sizeof(abbrevs->items[0]), compare_abbrevs);
 	ARRAY_FIT(abbrevs->items, abbrevs->capacity, abbrevs->count);
 	ARRAY_FIT(abbrevs->parts, abbrevs->part_capacity, abbrevs->part_count);
 	return 0;

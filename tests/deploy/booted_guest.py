@@ -19,6 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
 
 # pylint: disable=wrong-import-position
+import agent
 import lib
 import otlp_decode
 import scripted_server as scripted
@@ -465,7 +466,7 @@ class Booted(lib.Case):
         self.assertEqual(agent_processes(), {})
         self.assert_healthy()
         said = run("journalctl", "-b", "-o", "cat", "--no-pager", "-u", SERVICES["control"])
-        accounts = [{key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", line)} for line in said.splitlines() if " ended: " in line]
+        accounts = agent.accounts_of(said)
         print(f"measured: accounts: {json.dumps(accounts)}", flush=True)
         for account in accounts:
             self.assertEqual(account["taken"] + account["spooled_at_start"], account["delivered"] + account["waiting"] + account["lost"])

@@ -88,9 +88,14 @@ class Agent:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
         self.case.assertEqual(self.process.poll(), status, self.said())
-        account = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", self.said().split("ended: ")[-1].splitlines()[0])}
+        account = accounts_of(self.said())[-1]
         self.case.assertEqual(account["taken"] + account["spooled_at_start"], account["delivered"] + account["waiting"] + account["lost"], self.said())
         return account
+
+
+def accounts_of(said):
+    """What agents log when they end, one after the other."""
+    return [{key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", account)} for account in re.findall(r"the agent ended: (.*)", said)]
 
 
 def lost(status):

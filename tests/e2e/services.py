@@ -201,7 +201,7 @@ class Services(agent.Agent):
 
     def accounts(self):
         """Those that control logs, one at the end of each of its processes that was asked to end."""
-        return [{key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", said)} for said in re.findall(r"the agent ended: (.*)", self.said("control"))]
+        return agent.accounts_of(self.said("control"))
 
     def stop(self, status=0, seconds=lib.PATIENCE):
         """Asks all services to end, as a service manager does that is stopped. Returns the account that control logs at its end."""

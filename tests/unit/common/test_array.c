@@ -112,3 +112,25 @@ Test(array, array_without_items_is_freed)
 	cr_expect_null(items);
 	cr_expect_eq(capacity, 0);
 }
+
+static unsigned int comparisons;
+
+static int compare(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	comparisons++;
+	return (*x > *y) - (*x < *y);
+}
+
+Test(array, items_are_sorted_only_if_they_are_not)
+{
+	uint32_t items[] = {1, 2, 2, 5, 4, 3};
+
+	array_sort(items, 4, sizeof(items[0]), compare);
+	cr_expect_eq(comparisons, 3);
+	array_sort(items, 6, sizeof(items[0]), compare);
+	for (size_t i = 1; i < 6; i++)
+		cr_expect_leq(items[i - 1], items[i]);
+	array_sort(NULL, 0, sizeof(items[0]), compare);
+}
