@@ -124,6 +124,9 @@ struct sandbox_policy {
 	uint32_t descriptors;
 	uint32_t peers;
 	uint64_t map_types;
+	/* The peers without which the role has nothing to do, a set of ROLE_BIT: it ends with each
+	 * of them, and does not begin if one has just ended. */
+	uint32_t needs;
 	/* Set if Landlock would take away what the role exists for. The policy says why. */
 	bool no_landlock;
 	/* The policy to use instead with --strict-memory, where no descriptor of a process's memory

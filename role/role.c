@@ -28,7 +28,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -37,17 +36,11 @@
 #include "common/exit_status.h"
 #include "common/log.h"
 #include "common/time_units.h"
+#include "role/role_private.h"
 
 enum {
-	/* Messages of one peer that are handled before the other peers get their turn, and the time
-	 * after which no further one is: a flood from one must not delay the others. */
-	ROLE_MESSAGES_PER_TURN = 256,
-	ROLE_TURN_MS = 10,
 	/* Blocks of this size and above are mappings of their own (the C library's default). */
 	ROLE_MMAP_THRESHOLD_BYTES = 128 << 10,
-	/* How often the messages of a peer are handled before it is replaced by its successor: more
-	 * than a socket has room for. */
-	ROLE_LAST_TURNS = 64,
 	/* While too many others wait for a role to accept them. */
 	ROLE_RETRY_MS = 20,
 	/* The least time between two messages about unexpected processes that connect: short enough
@@ -56,19 +49,6 @@ enum {
 };
 
 #define ROLE_SERVICE_RUN_DIR "/run/bulkhead"
-
-struct role_watch {
-	struct role *role;
-	enum role_id other;
-	struct message_buffer *buffer;
-};
-
-/* The watches of all peers. A process has one set, which its exit frees. */
-struct role_watches {
-	struct role *role;
-	struct role_watch by_role[ROLE_COUNT];
-	struct message_buffer buffer;
-};
 
 static int role_parse_arguments(struct role *role, int argc, char **argv)
 {
@@ -121,7 +101,7 @@ void role_tune_memory(void)
 	mallopt(M_ARENA_MAX, 1);
 }
 
-static void role_log_loop_error(int error)
+void role_log_loop_error(int error)
 {
 	log_error("cannot set up the main loop, so this role ends: error=%s", strerror(-error));
 }
@@ -198,8 +178,9 @@ static void role_log_connect_error(enum role_id other, int error)
 			  name, strerror(-error));
 }
 
-/* Connects to those peers that are there, and so listen. One that has just ended is left out. Its
- * successor is not waited for: it connects to this role, and a second connection ends the first. */
+/* Connects to those peers that are there, and so listen. One that has just ended is left out,
+ * unless this role ends with it. Its successor is not waited for: it connects to this role, and a
+ * second connection ends the first. */
 static int role_connect_all(struct role *role)
 {
 	const uint32_t peers = role->here & role->policy->peers;
@@ -215,13 +196,14 @@ static int role_connect_all(struct role *role)
 					 (enum role_id)other, &role->uids, 0)) == -EAGAIN &&
 		       (waited_ms += ROLE_RETRY_MS) < LIMIT_CONNECT_MS)
 			nanosleep(&(struct timespec){.tv_nsec = ROLE_RETRY_MS * NS_PER_MS}, NULL);
-		if (r == -ETIMEDOUT)
+		const bool goes_on = r == -ETIMEDOUT && !role_needs(role, (enum role_id)other);
+		if (goes_on)
 			log_info("another role has just ended; this role goes on without it: "
 				 "role=%s",
 				 role_names[other].process);
 		else if (r < 0 && r != -EPIPE)
 			role_log_connect_error((enum role_id)other, r);
-		if (r < 0 && r != -ETIMEDOUT)
+		if (r < 0 && !goes_on)
 			return r;
 	}
 	return 0;
@@ -243,7 +225,7 @@ static void role_on_refused(void *context, uid_t uid)
 		    (unsigned int)uid);
 }
 
-static struct peer_listener role_listener(struct role *role)
+struct peer_listener role_listener(struct role *role)
 {
 	return (struct peer_listener){.fd = role->listener,
 				      .self = role->self,
@@ -270,7 +252,7 @@ static int role_accept_control(struct role *role)
 	}
 }
 
-static void role_log_accept_error(int error)
+void role_log_accept_error(int error)
 {
 	if (error == -ETIMEDOUT)
 		log_error("timed out after %d s waiting for %s to connect: it failed to start (see "
@@ -303,9 +285,7 @@ int role_meet(struct role *role)
 	return role_connect_all(role) < 0 ? STATUS_FAILED : STATUS_DONE;
 }
 
-/* Logs why a connection is given up. `r` is what peer_receive() or a handler of `message` returned,
- * or what peer_flush() returned if `message` is NULL: a negative errno other than -EPIPE. */
-static void role_log_failure(enum role_id other, const struct message *message, int r)
+void role_log_failure(enum role_id other, const struct message *message, int r)
 {
 	const char *name = role_names[other].process;
 
@@ -381,7 +361,7 @@ static int role_common_handlers(void *context, struct message *message)
 	}
 }
 
-static int role_handle(struct role *role, struct message *message)
+int role_handle(struct role *role, struct message *message)
 {
 	if (MESSAGE_IS_COMMON(message->type))
 		return handlers_call(role_common_handlers, role, message);
@@ -443,150 +423,6 @@ int role_enter_sandbox(struct role *role)
 	}
 	work_page_take_over(role->work_page);
 	return STATUS_DONE;
-}
-
-/* Ends the connection to a peer because of `r` (see role_log_failure), and the role with it unless
- * it can continue. */
-static void role_give_up(struct role_watch *watch, const struct message *message, int r)
-{
-	struct role *role = watch->role;
-
-	if (r != -EPIPE) {
-		role_log_failure(watch->other, message, r);
-		/* Only the worker and the loader may send it. */
-		peer_send(&role->peers[watch->other],
-			  role->self == ROLE_LOADER ? MESSAGE_GIVEN_UP_BY_LOADER : MESSAGE_GIVEN_UP,
-			  NULL, 0, NULL, 0);
-	}
-	peer_close(&role->peers[watch->other]);
-	if (role->on_gone && role->on_gone(role->context, watch->other, r == -EPIPE))
-		return;
-	loop_stop(&role->loop, r == -EPIPE ? STATUS_DONE : STATUS_FAILED);
-}
-
-/* `events` of a peer whose connection ends are 0: the time is not limited. */
-static void role_on_peer(void *context, uint32_t events)
-{
-	const uint64_t until_ns = clock_monotonic_ns() + ROLE_TURN_MS * NS_PER_MS;
-	struct role_watch *watch = context;
-	struct role *role = watch->role;
-	struct peer *peer = &role->peers[watch->other];
-
-	if ((events & EPOLLOUT) && peer_flush(peer) == -EMSGSIZE) {
-		role_give_up(watch, NULL, -EMSGSIZE);
-		return;
-	}
-	for (int i = 0; i < ROLE_MESSAGES_PER_TURN; i++) {
-		struct message message;
-		int r = peer_receive(peer, role->state, watch->buffer, &message);
-
-		if (r == 0)
-			return;
-		if (r > 0)
-			r = role_handle(role, &message);
-		if (r >= 0 && role->after_message && !MESSAGE_IS_COMMON(message.type))
-			role->after_message(role->context);
-		if (r < 0) {
-			role_give_up(watch, &message, r);
-			return;
-		}
-		if (events && clock_monotonic_ns() >= until_ns)
-			return;
-	}
-}
-
-static int role_watch_peer(struct role_watch *watch)
-{
-	return peer_watch(&watch->role->peers[watch->other], &watch->role->loop, role_on_peer,
-			  watch);
-}
-
-static void role_tell_connected(const struct role *role, enum role_id other)
-{
-	if (other != ROLE_CONTROL && role->on_connected)
-		role->on_connected(role->context, other);
-}
-
-/* Ends the connection to a peer that has been started again. What the old process has sent comes
- * first. It may still be there, if it waits for a file system that does not answer. */
-static void role_end_predecessor(struct role_watch *watch)
-{
-	struct peer *peer = &watch->role->peers[watch->other];
-
-	for (int i = 0; i < ROLE_LAST_TURNS && peer->fd >= 0 && !watch->role->loop.stopped; i++)
-		role_on_peer(watch, 0);
-	if (peer->fd >= 0)
-		role_give_up(watch, NULL, -EPIPE);
-}
-
-static void role_on_accepted(struct role_watches *watches, struct peer *accepted)
-{
-	struct role_watch *watch = &watches->by_role[accepted->other];
-	struct role *role = watch->role;
-	struct peer *peer = &role->peers[watch->other];
-
-	if (peer->fd >= 0)
-		role_end_predecessor(watch);
-	if (role->loop.stopped) {
-		peer_close(accepted);
-		return;
-	}
-	*peer = *accepted;
-	if (role_watch_peer(watch) < 0)
-		peer_close(peer);
-	else
-		role_tell_connected(role, watch->other);
-}
-
-/* Accepts a peer that comes later than this role. */
-static void role_on_connection(void *context, uint32_t events)
-{
-	struct role_watches *watches = context;
-	struct role *role = watches->role;
-	const struct peer_listener listener = role_listener(role);
-	struct peer accepted;
-
-	(void)events;
-	int r =
-	    peer_accept_one(&listener, role->policy->peers & ~ROLE_BIT(ROLE_CONTROL), &accepted);
-	if (r < 0) {
-		/* The connection still waits, so the loop would call this function again and again.
-		 * The role has probably leaked descriptors: restarted, it can accept. */
-		role_log_accept_error(r);
-		loop_stop(&role->loop, STATUS_FAILED);
-	} else if (r > 0) {
-		role_on_accepted(watches, &accepted);
-	}
-}
-
-static int role_watch_all(struct role *role)
-{
-	struct role_watches *watches = calloc(1, sizeof(*watches));
-	int r = 0;
-
-	if (!watches)
-		return -ENOMEM;
-	watches->role = role;
-	for (int other = 0; other < ROLE_COUNT; other++)
-		watches->by_role[other] = (struct role_watch){
-		    .role = role, .other = (enum role_id)other, .buffer = &watches->buffer};
-	for (int other = 0; other < ROLE_COUNT && !r; other++) {
-		if (role->peers[other].fd < 0)
-			continue;
-		r = role_watch_peer(&watches->by_role[other]);
-		if (!r)
-			role_tell_connected(role, (enum role_id)other);
-	}
-	return r ? r : loop_add(&role->loop, role->listener, EPOLLIN, role_on_connection, watches);
-}
-
-int role_watch_peers(struct role *role)
-{
-	int r = role_watch_all(role);
-
-	if (r < 0)
-		role_log_loop_error(r);
-	return r;
 }
 
 void role_send_status(struct role *role, const struct msg_status *status)

@@ -63,10 +63,11 @@ struct role {
 	void (*after_message)(void *context);
 	/* Called when there is no connection to a peer any more: it has ended, or this role has
 	 * closed it because of what the peer has sent (`ended` is false). True: the role goes on,
-	 * and waits for the peer to be started again. False, or NULL: the role ends. Two roles that
-	 * go on without each other could both wait, so of these at most one goes on if it has
-	 * closed the connection: the worker, or of it and the loader that one, which tells the
-	 * other one (GIVEN_UP, GIVEN_UP_BY_LOADER). */
+	 * and waits for the peer to be started again. False, or NULL: the role ends.
+	 * It is not called for peers that the role needs (sandbox_policy). Two roles that go on
+	 * without each other could both wait, so of these at most one goes on if it has closed the
+	 * connection: the worker, or of it and the loader that one, which tells the other one
+	 * (GIVEN_UP, GIVEN_UP_BY_LOADER). */
 	bool (*on_gone)(void *context, enum role_id other, bool ended);
 	/* Called for each peer but CONTROL when it is connected and its messages are watched:
 	 * during role_watch_peers(), or later. It may have been started again, and then

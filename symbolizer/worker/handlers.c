@@ -275,13 +275,12 @@ static void worker_after_message(void *context)
 	turn_check_ready(context);
 }
 
-/* The other roles may be started again. Without the manager, nothing is known about new
- * processes. */
+/* The other roles may be started again. */
 static bool worker_on_gone(void *context, enum role_id other, bool ended)
 {
 	struct worker *worker = context;
 
-	if (other == ROLE_CONTROL || other == ROLE_MANAGER || (other == ROLE_LOADER && !ended))
+	if (other == ROLE_CONTROL || (other == ROLE_LOADER && !ended))
 		return false;
 	if (other == ROLE_EXPORTER)
 		resend_buffer_disconnect(&worker->batch.resend);

@@ -62,6 +62,7 @@ const struct sandbox_policy worker_strict_policy = {
 		   DESCRIPTOR_BIT(DESCRIPTOR_FILE) | DESCRIPTOR_BIT(DESCRIPTOR_HELPER),
     .peers = ROLE_BIT(ROLE_CONTROL) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_MANAGER) |
 	     ROLE_BIT(ROLE_OPENER) | ROLE_BIT(ROLE_EXPORTER),
+    .needs = ROLE_BIT(ROLE_MANAGER),
     .map_types = 1ull << BPF_MAP_TYPE_ARRAY | 1ull << BPF_MAP_TYPE_RINGBUF,
 };
 
@@ -81,5 +82,6 @@ const struct sandbox_policy worker_policy = {
 		   DESCRIPTOR_BIT(DESCRIPTOR_HELPER),
     .peers = ROLE_BIT(ROLE_CONTROL) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_MANAGER) |
 	     ROLE_BIT(ROLE_OPENER) | ROLE_BIT(ROLE_EXPORTER),
+    .needs = ROLE_BIT(ROLE_MANAGER),
     .map_types = 1ull << BPF_MAP_TYPE_ARRAY | 1ull << BPF_MAP_TYPE_RINGBUF,
 };

@@ -273,6 +273,34 @@ Test(role, a_peer_that_has_just_ended_is_left_out)
 	waitpid(control, NULL, 0);
 }
 
+static const struct sandbox_policy needy_policy = {.peers = ROLE_BIT(ROLE_CONTROL) | ROLE_BIT(ROLE_EXPORTER),
+						   .needs = ROLE_BIT(ROLE_EXPORTER)};
+
+/* The successor of that peer does not look for this role: it would have ended with its predecessor. */
+Test(role, a_role_does_not_start_without_a_peer_that_it_needs)
+{
+	close(role.listener);
+	cr_assert_eq(loop_init(&role.loop), 0);
+	role.policy = &needy_policy;
+	role.uids.uid[ROLE_CONTROL] = getuid();
+	const pid_t control = say_that_the_exporter_is_there();
+	cr_expect_eq(role_meet(&role), STATUS_FAILED);
+	cr_expect_eq(lines_with("cannot connect to another role, so this role ends"), 1);
+	kill(control, SIGKILL);
+	waitpid(control, NULL, 0);
+}
+
+Test(role, a_role_ends_with_a_peer_that_it_needs)
+{
+	role.policy = &needy_policy;
+	survives = true;
+	connect_with(count_resets);
+	peer_close(&exporter);
+	cr_expect_eq(loop_run(&role.loop), STATUS_DONE);
+	cr_expect_eq(gone, 0);
+	cr_expect(role.loop.stopped);
+}
+
 /* The connection stays in the queue of the kernel, so the loop would not wait any more. */
 Test(role, a_role_that_has_no_descriptor_for_a_connection_ends)
 {
