@@ -220,6 +220,18 @@ static void on_end_restart_all(struct supervisor *s, enum role_id ended)
 	restart_all(s);
 }
 
+/* Closes the connection to a role that has ended, or is to end. */
+static void disconnect(struct supervisor *s, enum role_id role)
+{
+	struct peer *peer = &s->roles.peers[role];
+
+	/* Opener and worker lose the manager at the same time, and end. Its successor must not look
+	 * for them, and find theirs, which look for it. */
+	if (role == ROLE_MANAGER && peer->fd >= 0)
+		s->role[ROLE_OPENER].met = s->role[ROLE_WORKER].met = false;
+	peer_close(peer);
+}
+
 static void on_end_restart_one(struct supervisor *s, enum role_id role)
 {
 	struct supervised_role *state = &s->role[role];
@@ -243,7 +255,7 @@ static void on_end_restart_one(struct supervisor *s, enum role_id role)
 	state->vain_starts = state->ready ? 0 : state->vain_starts + 1;
 	backoff_end(&state->backoff, clock_monotonic_ns(), state->ready);
 	state->ready = state->met = state->connecting = false;
-	peer_close(&s->roles.peers[role]);
+	disconnect(s, role);
 	loop_tick_within(&s->loop, 0);
 }
 
@@ -414,11 +426,7 @@ static void on_peer(void *context, uint32_t events)
 		on_protocol_error(s, watch->role, &message);
 	/* If the role has ended and is a child, SIGCHLD follows at once, and its wait status says
 	 * more. */
-	peer_close(peer);
-	/* Opener and worker lose the manager at the same time, and end. Its successor must not look
-	 * for them, and find theirs. */
-	if (got == -EPIPE && watch->role == ROLE_MANAGER)
-		s->role[ROLE_OPENER].met = s->role[ROLE_WORKER].met = false;
+	disconnect(s, watch->role);
 	if (roles_are_services())
 		reap(s);
 }
