@@ -148,12 +148,9 @@ static void deferred_enqueue(struct manager *manager, const struct bh_deferred *
 
 void deferred_tell_count(struct manager *manager)
 {
-	const struct bh_process_table *table = manager->processes.table;
+	const struct msg_deferred_count count = {
+	    .stacks = manager->processes.table->deferred_taken - manager->deferred.count};
 
-	if (!table || manager->role.peers[ROLE_WORKER].fd < 0)
-		return;
-	const struct msg_deferred_count count = {.stacks = table->deferred_taken -
-							   manager->deferred.count};
 	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_DEFERRED_COUNT, &count, sizeof(count),
 		  NULL, 0);
 }

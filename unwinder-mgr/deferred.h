@@ -44,8 +44,7 @@ struct deferred {
 };
 
 /* Tells the worker how many stacks it should have got so far, by the worker's own count of those
- * that arrived. Once for each connection to a worker, before the first stack is sent; if maps or
- * worker are missing, it is not told yet. */
+ * that arrived. Once for each connection to a worker, before the first stack is sent. */
 void deferred_tell_count(struct manager *manager);
 
 /* Takes the stacks out of the ring, and sends or keeps each of them. */

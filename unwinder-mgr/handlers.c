@@ -69,7 +69,6 @@ static int manager_on_maps(void *context, const struct msg_maps *maps, struct me
 	if (manager->role.again)
 		bpf_ring_resume(&manager->deferred.ring);
 	manager->role.state = ROLE_CONFIGURED;
-	deferred_tell_count(manager);
 	slabs_begin(&manager->slabs);
 	return loop_add(&manager->role.loop, manager->deferred.ring.fd, EPOLLIN,
 			on_deferred_readable, manager);

@@ -180,13 +180,3 @@ Test(deferred, the_worker_is_told_of_nothing_that_was_counted_as_lost)
 	deferred_tell_count(&manager);
 	cr_expect_eq(told.stacks, 0);
 }
-
-Test(deferred, the_worker_is_told_when_it_is_there)
-{
-	manager.role.peers[ROLE_WORKER].fd = -1;
-	deferred_tell_count(&manager);
-	cr_expect_eq(fake_peer.attempts[MESSAGE_DEFERRED_COUNT], 0);
-	manager.role.peers[ROLE_WORKER].fd = 0;
-	deferred_tell_count(&manager);
-	cr_expect_eq(fake_peer.attempts[MESSAGE_DEFERRED_COUNT], 1);
-}
