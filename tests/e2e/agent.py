@@ -51,8 +51,14 @@ class Agent:
 
     def __exit__(self, *_):
         if self.process and self.process.poll() is None:
+            roles = lib.descendants(self.process.pid)
             self.process.kill()
             self.process.wait()
+            self.case.wait_for("the end of the roles", lambda: not roles.keys() & lib.processes().keys())
+            # They are children of this test now (lib.adopt_orphans()).
+            for pid in roles:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
 
     def ended(self):
         return self.process.poll() is not None

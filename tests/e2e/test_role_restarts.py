@@ -3,6 +3,7 @@
 
 BULKHEAD_RESTARTS says how often each of them ends.
 """
+import collections
 import contextlib
 import os
 import re
@@ -43,15 +44,24 @@ class Returns(AgentCase):
     def wait_for_window(self, server, what, pid, is_right, least=40):
         """Waits for `least` samples of a process in a row for which is_right([lib.Sample]) holds. On a loaded machine they take longer to come."""
         since = [len(server.calls)]
+        latest = []
 
         def found():
             mine = [s for s in samples_of(server, since[0]) if s["resource"].get("process.pid") == pid]
             if sum(map(otlp_decode.count, mine)) < least:
                 return time.sleep(0.3)
-            right = is_right(otlp_decode.folded(mine))
+            latest[:] = otlp_decode.folded(mine)
             since[0] = len(server.calls)
-            return right
-        self.wait_for(what, found, 3 * lib.PATIENCE)
+            return is_right(latest)
+        try:
+            self.wait_for(what, found, 3 * lib.PATIENCE)
+        except AssertionError as error:
+            stacks = collections.Counter()
+            for sample in latest:
+                stacks[";".join(sample.frames)] += sample.count
+            error.add_note("\n".join(f"{count} {frames}" for frames, count in stacks.most_common(20)))
+            error.add_note(lib.read(os.path.join(self.directory, "agent.log"))[-8000:])
+            raise
 
     def wait_for_leaf(self, server, program, leaf):
         self.wait_for_window(server, f"samples in {leaf}", program.pid,
