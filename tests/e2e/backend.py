@@ -85,11 +85,12 @@ class Collector:
     to it before it is acknowledged, so that kill() cannot lose it.
 
     tls: {"certificate": path, "key": path} for TLS, with "client_ca": path too for mutual TLS. receive_mib: the limit of a request.
-    debug: log every profile that is received."""
+    debug: log every profile that is received. wrapper: a command that executes another one."""
 
-    def __init__(self, directory, host="127.0.0.1", port=None, tls=None, receive_mib=RECEIVE_MIB, debug=False):
+    def __init__(self, directory, host="127.0.0.1", port=None, tls=None, receive_mib=RECEIVE_MIB, debug=False, wrapper=()):
         self.directory = tempfile.mkdtemp(prefix="collector-", dir=directory)
         self.host, self.port, self.tls, self.receive_mib, self.debug = host, port or free_port(), tls, receive_mib, debug
+        self.wrapper = wrapper
         self.generation = 0
         self.killed = set()  # generations whose file may be cut off at the end
         self.process = None
@@ -137,7 +138,7 @@ class Collector:
         with open(self.path("yaml"), "w", encoding="utf-8") as f:
             json.dump(self.config(), f, indent=1)  # JSON is valid YAML
         with open(self.path("log"), "wb") as log:
-            self.process = subprocess.Popen([binary(), "--config", self.path("yaml"), "--feature-gates=+service.profilesSupport"],
+            self.process = subprocess.Popen([*self.wrapper, binary(), "--config", self.path("yaml"), "--feature-gates=+service.profilesSupport"],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         end = time.monotonic() + lib.PATIENCE
         while READY not in self.log():

@@ -8,12 +8,13 @@ SUBJECT_NAMES = {
     "other_name": "DNS:elsewhere.test",
     "expired": "DNS:localhost,IP:127.0.0.1",
     "client": "DNS:agent.test",
+    "fleet": "IP:192.0.2.1,IP:198.51.100.1",
 }
 
 
 class Certificates:
     """Files NAME.pem and NAME.key in a directory: `ca` signs `server` (for localhost and its addresses), `other_name`
-    (for another host), `expired` and `client`; `other_ca` signs `unknown`, a client that `ca` does not know."""
+    (for another host), `expired`, `client` and `fleet` (for the addresses of test_fleet.py); `other_ca` signs `unknown`, a client that `ca` does not know."""
 
     def __init__(self, directory):
         self.directory = directory
