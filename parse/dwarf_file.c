@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parse/elf_decompress.h"
+
 enum {
 	TEXT_STEP = 128, /* bytes of a text that are read at once */
 };
@@ -24,45 +26,135 @@ static const char *const split_names[DWARF_SECTION_COUNT] = {
     [DWARF_RNGLISTS] = ".debug_rnglists.dwo", [DWARF_CU_INDEX] = ".debug_cu_index",
 };
 
-static int section_open(struct dwarf_file *file, const struct elf_image *image,
-			enum dwarf_section_kind kind, const char *name, size_t cap)
+/* A compressed section, before it is decompressed. */
+struct compressed {
+	const struct elf_section *section; /* NULL: there is none */
+	struct elf_compression compression;
+	bool is_packed; /* it is not kept in memory */
+};
+
+static int compressed_find(struct compressed *compressed, const struct elf_image *image,
+			   const struct elf_section *section)
+{
+	uint8_t header[sizeof(Elf64_Chdr)];
+	int r = section->size < sizeof(header)
+		    ? -EBADMSG
+		    : image->source.read(image->source.context, section->offset, header,
+					 sizeof(header));
+	if (r == 0)
+		r = elf_compression_read(header, section->size, &compressed->compression);
+	if (r == 0 && compressed->compression.size > ELF_PACKED_BYTES_MAX)
+		r = -EFBIG;
+	if (r == 0)
+		compressed->section = section;
+	/* It is as good as missing. */
+	return r == -ENOENT ? 0 : r;
+}
+
+/* Finds a section, which may be compressed. */
+static int section_find(struct dwarf_section *section, struct compressed *compressed,
+			const struct elf_image *image, const char *name)
 {
 	const struct elf_section *found = name ? elf_image_find_section(image, name) : NULL;
-	struct dwarf_section *section = &file->sections[kind];
-	uint8_t *contents;
-	size_t length;
 
 	if (!found || found->type == SHT_NOBITS || found->size == 0)
 		return 0;
+	if (found->flags & SHF_COMPRESSED)
+		return compressed_find(compressed, image, found);
 	section->offset = found->offset;
 	section->size = found->size;
-	if (!(found->flags & SHF_COMPRESSED))
-		return 0;
-	const int r = elf_image_read_section(image, found, cap - file->bytes, &contents, &length);
+	return 0;
+}
+
+/* Chooses the largest sections not to be kept in memory, until the others fit. Returns how many
+ * bytes are left for parts of each of them. */
+static size_t choose_packed(struct compressed all[DWARF_SECTION_COUNT], size_t cap)
+{
+	unsigned int packed = 0;
+	uint64_t total = 0;
+
+	for (unsigned int i = 0; i < DWARF_SECTION_COUNT; i++)
+		total += all[i].compression.size;
+	while (total > cap) {
+		struct compressed *largest = NULL;
+
+		for (unsigned int i = 0; i < DWARF_SECTION_COUNT; i++) {
+			if (!all[i].is_packed && all[i].compression.type == ELFCOMPRESS_ZLIB &&
+			    (!largest || all[i].compression.size > largest->compression.size))
+				largest = &all[i];
+		}
+		if (!largest)
+			return 0;
+		largest->is_packed = true;
+		packed++;
+		total -= largest->compression.size;
+	}
+	return packed ? (cap - (size_t)total) / packed : 0;
+}
+
+/* Decompresses a section. */
+static int section_unpack(struct dwarf_file *file, struct dwarf_section *section,
+			  const struct elf_image *image, const struct elf_section *found,
+			  size_t cap)
+{
+	uint8_t *contents;
+	size_t length;
+	const int r =
+	    elf_image_read_section(image, found, cap - file->reserved, &contents, &length);
+
 	if (r < 0)
 		return r;
 	section->contents = (struct elf_buffer){contents, length};
-	section->offset = 0;
 	section->size = length;
-	file->bytes += length;
+	file->reserved += length;
 	return 0;
+}
+
+/* Prepares to decompress parts of a section. */
+static int section_open_packed(struct dwarf_file *file, struct dwarf_section *section,
+			       const struct elf_image *image, const struct elf_section *found,
+			       size_t keep_bytes)
+{
+	const int r = elf_packed_open(image, found, keep_bytes, &section->packed);
+
+	if (r < 0)
+		return r;
+	section->size = elf_packed_length(section->packed);
+	file->reserved += keep_bytes;
+	return 0;
+}
+
+static int sections_read(struct dwarf_file *file, const struct elf_image *image,
+			 const char *const names[DWARF_SECTION_COUNT], size_t cap)
+{
+	struct compressed all[DWARF_SECTION_COUNT] = {0};
+	int r = 0;
+
+	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT && r == 0; kind++)
+		r = section_find(&file->sections[kind], &all[kind], image, names[kind]);
+	const size_t keep_bytes = choose_packed(all, cap);
+	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT && r == 0; kind++) {
+		struct dwarf_section *section = &file->sections[kind];
+
+		if (all[kind].is_packed)
+			r = section_open_packed(file, section, image, all[kind].section,
+						keep_bytes);
+		else if (all[kind].section)
+			r = section_unpack(file, section, image, all[kind].section, cap);
+	}
+	return r;
 }
 
 static int sections_open(struct dwarf_file *file, const struct elf_image *image,
 			 const char *const names[DWARF_SECTION_COUNT], size_t cap)
 {
-	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT; kind++) {
-		const int r = section_open(file, image, kind, names[kind], cap);
+	int r = sections_read(file, image, names, cap);
 
-		if (r < 0) {
-			dwarf_file_close(file);
-			return r;
-		}
-	}
-	if (file->sections[DWARF_INFO].size && file->sections[DWARF_ABBREV].size)
-		return 0;
-	dwarf_file_close(file);
-	return -ENOENT;
+	if (r == 0 && !(file->sections[DWARF_INFO].size && file->sections[DWARF_ABBREV].size))
+		r = -ENOENT;
+	if (r < 0)
+		dwarf_file_close(file);
+	return r;
 }
 
 int dwarf_file_open(struct dwarf_file *file, const struct elf_image *image, size_t cap)
@@ -113,10 +205,45 @@ int dwarf_file_open_split(struct dwarf_file *file, const struct elf_image *image
 void dwarf_file_close(struct dwarf_file *file)
 {
 	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT; kind++) {
-		if (!file->sections[kind].is_other)
-			free((void *)file->sections[kind].contents.data);
+		if (file->sections[kind].is_other)
+			continue;
+		free((void *)file->sections[kind].contents.data);
+		elf_packed_free(file->sections[kind].packed);
 	}
 	*file = (struct dwarf_file){0};
+}
+
+/* Returns what reads a compressed section of the file itself, or NULL. */
+static struct elf_packed *own_packed(const struct dwarf_file *file, unsigned int kind)
+{
+	return file->sections[kind].is_other ? NULL : file->sections[kind].packed;
+}
+
+size_t dwarf_file_bytes(const struct dwarf_file *file)
+{
+	size_t bytes = 0;
+
+	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT; kind++) {
+		if (!file->sections[kind].is_other)
+			bytes += file->sections[kind].contents.length;
+		if (own_packed(file, kind))
+			bytes += elf_packed_bytes(own_packed(file, kind));
+	}
+	return bytes;
+}
+
+bool dwarf_file_index(struct dwarf_reader *reader)
+{
+	struct dwarf_file *file = reader->file;
+
+	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT && !file->is_indexed; kind++) {
+		struct elf_packed *packed = own_packed(file, kind);
+
+		if (packed && elf_packed_index(packed, reader->source, &reader->left) == -EAGAIN)
+			return false;
+	}
+	file->is_indexed = true;
+	return true;
 }
 
 bool dwarf_pay(struct dwarf_reader *reader, uint64_t cost)
@@ -143,12 +270,14 @@ static struct elf_source section_source(const struct dwarf_reader *reader,
 					enum dwarf_section_kind kind)
 {
 	struct dwarf_section *section = &reader->file->sections[kind];
+	const struct elf_source *source = section->is_other ? reader->other : reader->source;
 
 	if (section->contents.data)
 		return elf_source_from_buffer(&section->contents);
-	if (!section->is_other)
-		return *reader->source;
-	return reader->other ? *reader->other : (struct elf_source){.read = nothing_read};
+	if (!source)
+		return (struct elf_source){.read = nothing_read};
+	return section->packed ? elf_packed_source(section->packed, source, &reader->file->unpaid)
+			       : *source;
 }
 
 bool dwarf_read(struct dwarf_reader *reader, enum dwarf_section_kind kind, uint64_t offset,

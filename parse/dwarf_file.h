@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "parse/elf_image.h"
+#include "parse/elf_packed.h"
 #include "parse/elf_window.h"
 
 /* DWARF 5, 7.5 to 7.29; .debug_ranges is DWARF 4, 2.17.3. */
@@ -43,15 +44,19 @@ enum dwarf_section_kind {
 
 struct dwarf_section {
 	uint64_t offset, size; /* in the file; size 0: the file does not have it */
-	/* What a compressed section has; without data, the file is read. */
+	/* What a compressed section has, if it is kept in memory; or what reads it. Without them,
+	 * the file is read. */
 	struct elf_buffer contents;
+	struct elf_packed *packed;
 	bool is_other; /* it belongs to another file, which must stay open */
 };
 
 struct dwarf_file {
 	struct dwarf_section sections[DWARF_SECTION_COUNT];
 	uint64_t code_start, code_end; /* addresses of all executable segments, as linked */
-	size_t bytes;		       /* of memory that the contents take */
+	size_t reserved; /* bytes of memory for compressed sections, without indexes */
+	bool is_indexed; /* what reads compressed sections is ready */
+	uint64_t unpaid; /* what reads of them have cost (dwarf_left()) */
 };
 
 /* Who reads, and how much may still be read. */
@@ -59,8 +64,8 @@ struct dwarf_reader {
 	struct dwarf_file *file;
 	/* The file, and the one with those sections that are another file's (NULL: none). */
 	const struct elf_source *source, *other;
-	/* About one for each byte that is decoded, and DWARF_READ_COST for each read from the file.
-	 * Nothing is read any more once it is used up. */
+	/* About one for each byte that is decoded, DWARF_READ_COST for each read from the file, and
+	 * what elf_packed.h says. Nothing is read any more once it is used up. */
 	uint64_t left;
 };
 
@@ -68,10 +73,11 @@ enum {
 	DWARF_READ_COST = 128,
 };
 
-/* Finds the sections. Compressed ones are decompressed; all of them together take at most `cap`
- * bytes of memory. Returns 0; -ENOENT: there is no debug information that can be used; -EFBIG;
- * -EBADMSG: a section cannot be decompressed; -ENOMEM; or the source's error. The caller closes the
- * file after success. */
+/* Finds the sections. Compressed ones are decompressed into at most `cap` bytes of memory. If they
+ * do not fit, parts of the largest ones are decompressed whenever they are read (elf_packed.h).
+ * Returns 0; -ENOENT: there is no debug information that can be used; -EFBIG: a section is too
+ * large even for that; -EBADMSG: a section cannot be decompressed; -ENOMEM; or the source's error.
+ * The caller closes the file after success. */
 int dwarf_file_open(struct dwarf_file *file, const struct elf_image *image, size_t cap);
 
 /* Finds the sections of an alternate file (debug_link.h) in the same way. It has no code. */
@@ -85,6 +91,27 @@ void dwarf_file_set_alternate(struct dwarf_file *file, const struct dwarf_file *
 int dwarf_file_open_split(struct dwarf_file *file, const struct elf_image *image,
 			  const struct dwarf_file *main, size_t cap);
 void dwarf_file_close(struct dwarf_file *file);
+
+/* Returns the memory that compressed sections take, in bytes. */
+size_t dwarf_file_bytes(const struct dwarf_file *file);
+
+/* Goes on with what reads of compressed sections need, before anything of the reader's file is
+ * read. Returns false if there is more to be done. Sections that cannot be decompressed cannot be
+ * read afterwards. */
+bool dwarf_file_index(struct dwarf_reader *reader);
+
+/* Returns what is left of the account. What reads of compressed sections have cost is subtracted
+ * only here, so that work which has begun with enough left can be done to its end. */
+static inline uint64_t dwarf_left(struct dwarf_reader *reader)
+{
+	uint64_t *unpaid = &reader->file->unpaid;
+
+	if (*unpaid) {
+		reader->left -= *unpaid < reader->left ? *unpaid : reader->left;
+		*unpaid = 0;
+	}
+	return reader->left;
+}
 
 /* Subtracts the cost of some work. Returns false if that is more than what is left. */
 bool dwarf_pay(struct dwarf_reader *reader, uint64_t cost);

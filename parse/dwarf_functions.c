@@ -81,7 +81,7 @@ int dwarf_functions_read(struct dwarf_functions *functions, struct dwarf_reader 
 	if (!functions->at)
 		functions->at = unit->entries;
 	dwarf_unit_window(reader, unit, UNIT_STEP, &info);
-	while (r == 0 && !functions->complete && reader->left > ENTRY_COST) {
+	while (r == 0 && !functions->complete && dwarf_left(reader) > ENTRY_COST) {
 		if (!dwarf_entry_find(reader, unit, abbrevs, &info, functions->at,
 				      DWARF_FOR_FUNCTIONS, &entry)) {
 			functions->complete = true;
@@ -324,7 +324,7 @@ static bool inlined_read(struct dwarf_inlined_calls *inlined, struct dwarf_reade
 	int r = 0;
 
 	dwarf_unit_window(reader, unit, FUNCTION_STEP, &info);
-	while (r == 0 && reader->left > INLINED_COST)
+	while (r == 0 && dwarf_left(reader) > INLINED_COST)
 		r = dwarf_entry_find(reader, unit, abbrevs, &info, inlined->at, DWARF_FOR_CALLS,
 				     &entry)
 			? inlined_take(inlined, reader, unit, &entry)

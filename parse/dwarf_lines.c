@@ -292,7 +292,7 @@ int dwarf_lines_read(struct dwarf_lines *lines, struct dwarf_reader *reader,
 	elf_window_limit(&window, lines->end);
 	do
 		r = program_run(lines, reader, &window);
-	while (r == 1 && reader->left > (uint64_t)INSTRUCTION_COST * PROGRAM_STEP);
+	while (r == 1 && dwarf_left(reader) > (uint64_t)INSTRUCTION_COST * PROGRAM_STEP);
 	elf_window_fini(&window);
 	if (r < 0)
 		return r;

@@ -75,7 +75,7 @@ int dwarf_units_read(struct dwarf_units *units, struct dwarf_reader *reader)
 	struct dwarf_unit unit;
 	int r = 0;
 
-	for (bool first = true; r == 0 && !units->complete && reader->left > UNIT_COST;
+	for (bool first = true; r == 0 && !units->complete && dwarf_left(reader) > UNIT_COST;
 	     first = false) {
 		const size_t count = units->count, range_count = units->range_count;
 

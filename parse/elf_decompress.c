@@ -87,32 +87,45 @@ static int zstd_all(struct cursor *from, uint8_t *to, size_t size)
 	return good && written == size ? 0 : -EBADMSG;
 }
 
+int elf_compression_read(const uint8_t *header, uint64_t section_bytes,
+			 struct elf_compression *compression)
+{
+	if (section_bytes < sizeof(Elf64_Chdr))
+		return -EBADMSG;
+	struct cursor c = cursor_init(header, sizeof(Elf64_Chdr));
+	compression->type = cursor_u32(&c);
+	cursor_skip(&c, sizeof(uint32_t)); /* ch_reserved */
+	compression->size = cursor_u64(&c);
+	if (compression->type != ELFCOMPRESS_ZLIB && compression->type != COMPRESS_ZSTD)
+		return -EBADMSG;
+	if (compression->size == 0)
+		return -ENOENT;
+	const uint64_t ratio_max =
+	    compression->type == COMPRESS_ZSTD ? ZSTD_RATIO_MAX : ZLIB_RATIO_MAX;
+	return compression->size / ratio_max > section_bytes - sizeof(Elf64_Chdr) ? -EBADMSG : 0;
+}
+
 int elf_decompress(const uint8_t *packed, size_t packed_length, size_t cap, uint8_t **data,
 		   size_t *length)
 {
-	struct cursor c = cursor_init(packed, packed_length);
-	uint32_t type = cursor_u32(&c);
+	struct elf_compression compression;
+	int rc = elf_compression_read(packed, packed_length, &compression);
 
-	cursor_skip(&c, sizeof(uint32_t)); /* ch_reserved */
-	uint64_t size = cursor_u64(&c);
-	cursor_skip(&c, sizeof(uint64_t)); /* ch_addralign */
-	if (c.failed || (type != ELFCOMPRESS_ZLIB && type != COMPRESS_ZSTD))
-		return -EBADMSG;
-	if (size == 0)
-		return -ENOENT;
-	if (size > cap)
+	if (rc < 0)
+		return rc;
+	if (compression.size > cap)
 		return -EFBIG;
-	if (size / (type == COMPRESS_ZSTD ? ZSTD_RATIO_MAX : ZLIB_RATIO_MAX) > cursor_left(&c))
-		return -EBADMSG;
-
-	_cleanup_free_ uint8_t *bytes = malloc((size_t)size);
+	const size_t size = (size_t)compression.size;
+	struct cursor c =
+	    cursor_init(packed + sizeof(Elf64_Chdr), packed_length - sizeof(Elf64_Chdr));
+	_cleanup_free_ uint8_t *bytes = malloc(size);
 	if (!bytes)
 		return -ENOMEM;
-	int rc = type == COMPRESS_ZSTD ? zstd_all(&c, bytes, (size_t)size)
-				       : inflate_all(&c, bytes, (size_t)size);
+	rc = compression.type == COMPRESS_ZSTD ? zstd_all(&c, bytes, size)
+					       : inflate_all(&c, bytes, size);
 	if (rc < 0)
 		return rc;
 	*data = TAKE_PTR(bytes);
-	*length = (size_t)size;
+	*length = size;
 	return 0;
 }

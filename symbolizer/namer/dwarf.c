@@ -39,6 +39,9 @@ enum {
 	/* Entries from an inlined call to the name: real ones need three. */
 	ORIGINS_MAX = 8,
 	NAME_STEP = 96, /* bytes of an entry that are read at once; few have more */
+	/* Names may be far from each other in a compressed section. Each try finds at least one of
+	 * a frame's, or opens a unit with it. */
+	TRIES_MAX = 2 * NAMED_FRAMES_MAX,
 };
 _Static_assert((int)DWARF_CALLS_MAX <= (int)NAMED_FRAMES_MAX, "all calls fit");
 
@@ -47,7 +50,9 @@ struct dwarf_state {
 	struct dwarf_units units, alternate_units;
 	struct dwarf_texts texts;
 	struct dwarf_open_units open;
-	bool is_unusable; /* there is too much of it */
+	bool is_unusable;     /* there is too much of it */
+	uint64_t tried_vaddr; /* whose names cost too much at the last try */
+	unsigned int tries;
 };
 
 /* --- units --- */
@@ -81,7 +86,7 @@ static struct dwarf_open_unit *unit_use(struct dwarf_state *state, struct dwarf_
 		return unit;
 	struct dwarf_reader entries = dwarf_files_reader(&state->files, reader, unit->file);
 	const int r = dwarf_abbrevs_read(&entries, &unit->unit, &unit->abbrevs);
-	reader->left = entries.left;
+	reader->left = dwarf_left(&entries);
 	if (r < 0)
 		dwarf_abbrevs_free(&unit->abbrevs);
 	dwarf_open_units_account(&state->open, unit);
@@ -98,19 +103,19 @@ static int unit_prepare(struct dwarf_state *state, struct dwarf_open_unit *unit,
 	if (!unit->functions.complete &&
 	    dwarf_functions_read(&unit->functions, &entries, &unit->unit, &unit->abbrevs) < 0)
 		return -ENOENT;
-	reader->left = entries.left;
+	reader->left = dwarf_left(&entries);
 	if (!unit->functions.complete || reader->left < FIND_COST)
 		return -EAGAIN;
 	if (!unit->lines.complete && dwarf_lines_read(&unit->lines, reader, &unit->own) < 0) {
 		dwarf_lines_free(&unit->lines);
 		unit->lines.started = unit->lines.complete = true;
 	}
-	if (!unit->lines.complete || reader->left < FIND_COST)
+	if (!unit->lines.complete || dwarf_left(reader) < FIND_COST)
 		return -EAGAIN;
 	entries.left = reader->left;
 	const int r = dwarf_functions_read_inlined(&unit->functions, &entries, &unit->unit,
 						   &unit->abbrevs, vaddr);
-	reader->left = entries.left;
+	reader->left = dwarf_left(&entries);
 	return r == 0 && reader->left >= FIND_COST ? 0 : -EAGAIN;
 }
 
@@ -217,7 +222,7 @@ static bool name_read(struct dwarf_state *state, struct dwarf_reader *reader,
 			break;
 	}
 	elf_window_fini(&info);
-	reader->left = at.left;
+	reader->left = dwarf_left(&at);
 	return name->text[0] != 0;
 }
 
@@ -242,10 +247,11 @@ static const struct dwarf_text *name_find(struct dwarf_state *state, struct dwar
 	if (name)
 		return name;
 	struct dwarf_reader entries = dwarf_files_reader(&state->files, reader, unit->file);
-	if (name_read(state, &entries, unit, offset, &found))
+	/* If the account is used up, it may lack a part. */
+	if (name_read(state, &entries, unit, offset, &found) && entries.left)
 		name = dwarf_texts_keep(&state->texts, &key, found.text, found.mangled,
 					found.start_line);
-	reader->left = entries.left;
+	reader->left = dwarf_left(&entries);
 	return name;
 }
 
@@ -263,7 +269,8 @@ static void keep_path(struct dwarf_state *state, struct dwarf_reader *reader,
 		dwarf_line_names_path(&unit->lines.names, reader, &unit->own.encoding,
 				      &unit->own.root.values[DWARF_COMP_DIR], file, text,
 				      sizeof(text));
-		path = dwarf_texts_keep(&state->texts, &key, text, false, 0);
+		if (reader->left)
+			path = dwarf_texts_keep(&state->texts, &key, text, false, 0);
 	}
 	if (path)
 		frame->file = named_frames_keep(frames, path->text, DWARF_TEXT_BYTES);
@@ -309,6 +316,8 @@ static bool calls_name(struct dwarf_state *state, struct dwarf_reader *reader,
 	for (unsigned int i = 0; i < calls->count; i++) {
 		const struct place place = call_place(calls, i, &row);
 		struct named_frame *frame = &frames->frames[frames->count];
+		if (i > 0 && !dwarf_left(reader))
+			return false;
 		const struct dwarf_text *name =
 		    name_find(state, reader, unit, calls->items[i].entry);
 
@@ -346,15 +355,28 @@ static bool line_only(struct dwarf_state *state, struct dwarf_reader *reader,
 	return true;
 }
 
+/* Returns whether names of an address that costs too much may be read once more. */
+static bool unit_may_try_again(struct dwarf_state *state, uint64_t vaddr)
+{
+	state->tries = vaddr == state->tried_vaddr ? state->tries + 1 : 1;
+	state->tried_vaddr = vaddr;
+	return state->tries < TRIES_MAX;
+}
+
 /* Names an address in a unit that is prepared. */
 static int unit_name(struct dwarf_state *state, struct dwarf_reader *reader,
 		     struct dwarf_open_unit *unit, uint64_t vaddr, struct named_frames *frames)
 {
 	struct dwarf_calls calls;
+	const bool is_known =
+	    dwarf_functions_find(&unit->functions, unit->file, &unit->unit, vaddr, &calls)
+		? calls_name(state, reader, unit, vaddr, &calls, frames)
+		: line_only(state, reader, unit, vaddr, frames);
 
-	if (!dwarf_functions_find(&unit->functions, unit->file, &unit->unit, vaddr, &calls))
-		return line_only(state, reader, unit, vaddr, frames) ? 0 : -ENOENT;
-	return calls_name(state, reader, unit, vaddr, &calls, frames) ? 0 : -ENOENT;
+	/* What it has read until the account was used up is in memory, and costs less next time. */
+	if (!dwarf_left(reader) && unit_may_try_again(state, vaddr))
+		return -EAGAIN;
+	return is_known ? 0 : -ENOENT;
 }
 
 /* --- the namer --- */
@@ -418,10 +440,13 @@ static size_t dwarf_bytes(const void *context)
 	       state->texts.bytes + state->open.bytes;
 }
 
-/* Reads the indexes of units. If that of the alternate file is too large, it is used no further.
- * Returns 0; -EAGAIN: there is more to read; -ENOENT: there is too much. */
+/* Prepares compressed sections, and reads the indexes of units. If that of the alternate file is
+ * too large, it is used no further. Returns 0; -EAGAIN: there is more to read; -ENOENT: there is
+ * too much. */
 static int indexes_prepare(struct dwarf_state *state, struct dwarf_reader *reader)
 {
+	if (!dwarf_files_index(&state->files, reader))
+		return -EAGAIN;
 	if (!state->is_unusable && !state->units.complete &&
 	    dwarf_units_read(&state->units, reader) < 0) {
 		dwarf_units_free(&state->units);
@@ -437,9 +462,9 @@ static int indexes_prepare(struct dwarf_state *state, struct dwarf_reader *reade
 			dwarf_units_free(&state->alternate_units);
 			state->alternate_units.complete = true;
 		}
-		reader->left = alternate.left;
+		reader->left = dwarf_left(&alternate);
 	}
-	return !state->units.complete || reader->left < FIND_COST ||
+	return !state->units.complete || dwarf_left(reader) < FIND_COST ||
 		       (reader->other && !state->alternate_units.complete)
 		   ? -EAGAIN
 		   : 0;

@@ -5,20 +5,20 @@
 #include <stdlib.h>
 
 enum {
-	/* Memory for the compressed sections of all files. */
-	CONTENTS_BYTES_MAX = 16 << 20,
+	/* Memory for the compressed sections of all files that are kept decompressed. */
+	CONTENTS_BYTES_MAX = 12 << 20,
 	/* Units whose files are known to be missing. More: no further files are wanted. */
 	MISSING_MAX = 1024,
 };
 
-/* Returns the memory that contents of sections take. */
-static size_t contents_bytes(const struct dwarf_files *files)
+/* Returns how much of that is left. */
+static size_t contents_left(const struct dwarf_files *files)
 {
-	size_t bytes = files->main.bytes + files->alternate.bytes;
+	size_t bytes = files->main.reserved + files->alternate.reserved;
 
 	for (unsigned int i = 0; i < files->split_count; i++)
-		bytes += files->splits[i]->file.bytes;
-	return bytes;
+		bytes += files->splits[i]->file.reserved;
+	return CONTENTS_BYTES_MAX - bytes;
 }
 
 int dwarf_files_open(struct dwarf_files *files, const struct elf_image *image)
@@ -51,8 +51,12 @@ void dwarf_files_close(struct dwarf_files *files)
 
 size_t dwarf_files_bytes(const struct dwarf_files *files)
 {
-	return contents_bytes(files) + files->split_count * sizeof(*files->splits[0]) +
-	       (files->missing ? MISSING_MAX * sizeof(*files->missing) : 0);
+	size_t bytes = dwarf_file_bytes(&files->main) + dwarf_file_bytes(&files->alternate) +
+		       (files->missing ? MISSING_MAX * sizeof(*files->missing) : 0);
+
+	for (unsigned int i = 0; i < files->split_count; i++)
+		bytes += sizeof(*files->splits[i]) + dwarf_file_bytes(&files->splits[i]->file);
+	return bytes;
 }
 
 /* --- what is wanted --- */
@@ -121,8 +125,7 @@ static int alternate_add(struct dwarf_files *files, const struct elf_image *imag
 
 	if (!debug_alternate_is(&files->wanted.alternate, image))
 		return -ESTALE;
-	const int r =
-	    dwarf_file_open_alternate(&file, image, CONTENTS_BYTES_MAX - contents_bytes(files));
+	const int r = dwarf_file_open_alternate(&file, image, contents_left(files));
 	if (r < 0)
 		return r;
 	files->alternate = file;
@@ -139,8 +142,7 @@ static int split_add(struct dwarf_files *files, const struct elf_image *image)
 
 	if (!split)
 		return -ENOMEM;
-	int r = dwarf_file_open_split(&split->file, image, &files->main,
-				      CONTENTS_BYTES_MAX - contents_bytes(files));
+	int r = dwarf_file_open_split(&split->file, image, &files->main, contents_left(files));
 	if (r == 0 && wants_package != (split->file.sections[DWARF_CU_INDEX].size > 0)) {
 		dwarf_file_close(&split->file);
 		r = -ESTALE;
@@ -162,6 +164,7 @@ int dwarf_files_add(struct dwarf_files *files, const struct elf_image *image)
 	const int r = files->wanted.kind == NAMER_WANTS_ALTERNATE ? alternate_add(files, image)
 								  : split_add(files, image);
 	if (r == 0) {
+		files->is_indexed = false;
 		files->further_count++;
 		files->wanted.kind = NAMER_WANTS_NOTHING;
 	}
@@ -188,6 +191,22 @@ struct dwarf_reader dwarf_files_begin(struct dwarf_files *files,
 	return (struct dwarf_reader){
 	    &files->main, sources->file,
 	    has_alternate ? &sources->further[files->alternate_source] : NULL, cost};
+}
+
+bool dwarf_files_index(struct dwarf_files *files, struct dwarf_reader *reader)
+{
+	if (files->is_indexed)
+		return true;
+	files->is_indexed = dwarf_file_index(reader);
+	for (unsigned int i = 0; i <= files->split_count && files->is_indexed; i++) {
+		struct dwarf_reader further = dwarf_files_reader(
+		    files, reader,
+		    i < files->split_count ? &files->splits[i]->file : &files->alternate);
+
+		files->is_indexed = dwarf_file_index(&further);
+		reader->left = further.left;
+	}
+	return files->is_indexed;
 }
 
 struct dwarf_reader dwarf_files_reader(struct dwarf_files *files, const struct dwarf_reader *reader,
@@ -228,7 +247,7 @@ const struct dwarf_file *dwarf_files_find_split(struct dwarf_files *files,
 		    dwarf_abbrevs_read(&at, unit, abbrevs) == 0 &&
 		    dwarf_unit_read_root(&at, unit, abbrevs) && unit->dwo_id == skeleton->dwo_id)
 			found = &split->file;
-		reader->left = at.left;
+		reader->left = dwarf_left(&at);
 		/* It is another one, or the account is used up. */
 		if (!found && at.left)
 			missing_add(files, skeleton->dwo_id);

@@ -31,6 +31,7 @@ struct dwarf_files {
 	uint64_t wanted_dwo_id; /* of a wanted split file */
 	bool wanted_is_said;	/* the caller was told that it is wanted */
 	bool no_package;
+	bool is_indexed;   /* dwarf_files_index() is complete */
 	uint64_t *missing; /* units whose split files are not there; NULL: none yet */
 	unsigned int missing_count;
 	const struct namer_sources *sources; /* of the present lookup */
@@ -51,6 +52,10 @@ void dwarf_files_do_without(struct dwarf_files *files);
 /* Starts a lookup that may cost `cost`: returns a reader of the file itself. */
 struct dwarf_reader dwarf_files_begin(struct dwarf_files *files,
 				      const struct namer_sources *sources, uint64_t cost);
+
+/* Goes on with what reads of all files need (dwarf_file_index()). Returns false if there is more to
+ * be done. */
+bool dwarf_files_index(struct dwarf_files *files, struct dwarf_reader *reader);
 
 /* Returns a reader of one of the files, with the account of `reader`, which is one of another. */
 struct dwarf_reader dwarf_files_reader(struct dwarf_files *files, const struct dwarf_reader *reader,

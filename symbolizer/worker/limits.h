@@ -16,10 +16,11 @@ enum {
 	 * described without the debug file at first. */
 	LIMIT_DEBUG_FILES_TIME_PERCENT = 10,
 	LIMIT_DEBUG_FILES_TIME_MS = 1000,
-	/* Bytes of all symbol indexes. Full: the least recently used one is evicted; if all were
-	 * used within the time below (ms), the lines and inlined calls of debug files are dropped
-	 * first, until there is room for them again. */
-	LIMIT_SYMBOLS_BYTES = 20 << 20,
+	/* Bytes of all symbol indexes, and of the namers of debug files, of which one may take
+	 * nearly all if its sections are large and compressed. Full: the least recently used one is
+	 * evicted; if all were used within the time below (ms), the lines and inlined calls of
+	 * debug files are dropped first, until there is room for them again. */
+	LIMIT_SYMBOLS_BYTES = 48 << 20,
 	LIMIT_SYMBOLS_UNUSED_MS = 10000,
 	/* Debug files, each with a descriptor in addition to that of its module. Full: that of the
 	 * module which was used least recently is closed, its symbols are evicted, and both are

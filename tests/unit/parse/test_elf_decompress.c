@@ -93,6 +93,8 @@ Test(elf_decompress, zstd_has_the_length_that_the_header_claims)
 	cr_expect_eq(decompress(used, CAP), -ENOENT);
 	set_header(UINT64_MAX);
 	cr_expect_eq(decompress(used, SIZE_MAX), -EBADMSG);
+	cr_expect_eq(decompress(used, CAP), -EBADMSG, "nothing is compressed so well");
+	set_header(CAP + 1);
 	cr_expect_eq(decompress(used, CAP), -EFBIG);
 }
 

@@ -2,8 +2,8 @@
 /*
  * Functions, files and lines by debug information (symbolizer/namer/dwarf.c), compared with what
  * libdw says about each byte of the code of fixture_inlined.cpp: by gcc and clang, in DWARF 4 and
- * 5, compressed, and as an index that is built in many parts; and with a part in an alternate file
- * of dwz.
+ * 5, compressed, also where that is too large to be kept in memory, and as an index that is built
+ * in many parts; and with a part in an alternate file of dwz.
  */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -26,6 +26,8 @@ enum {
 	BLOCKS = 10 << 20,
 	HEADER_BYTES = 38,	  /* of a unit, its first entry and a function */
 	PART_BYTES_MAX = 1 << 20, /* that may be read for a part of a lookup */
+	/* Of memory for sections that have 29 MiB: 12 MiB of them, and their indexes. */
+	LARGE_MOST_BYTES = 24 << 20,
 };
 
 struct variant {
@@ -198,6 +200,22 @@ ParameterizedTest(struct variant *variant, dwarf_names, are_those_of_libdw)
 		cr_expect_null(namer_wanted(&opened.namer));
 	cr_expect_gt(compare_file(&opened), CODE_LEAST_BYTES, "%s", path);
 	close_file(&opened);
+}
+
+/* Parts of the sections are decompressed when they are read. */
+Test(dwarf_names, of_large_compressed_sections_are_those_of_the_file_before)
+{
+	struct opened opened, original;
+	char path[TEXT_BYTES];
+
+	path_of("large", path);
+	open_file(&opened, path);
+	path_of("gcc_5", path);
+	open_file(&original, path);
+	cr_expect_gt(compare_with_original(&opened, &original, true), CODE_LEAST_BYTES);
+	cr_expect_lt(namer_bytes(&opened.namer), LARGE_MOST_BYTES);
+	close_file(&opened);
+	close_file(&original);
 }
 
 /* --- alternate files --- */

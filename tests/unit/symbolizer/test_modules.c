@@ -19,7 +19,7 @@ enum {
 	CODE = 0x1000, /* where the functions begin, in the file and as linked */
 	STEP = 16,     /* bytes of a function */
 	/* An index takes 12 bytes for each function: one of these fits, two do not. */
-	MANY = 1100000,
+	MANY = 2500000,
 	TURNS = 200,
 };
 _Static_assert(12 * MANY < LIMIT_SYMBOLS_BYTES && 24 * MANY > LIMIT_SYMBOLS_BYTES, "as described");
