@@ -79,7 +79,8 @@ static size_t choose_packed(struct compressed all[DWARF_SECTION_COUNT], size_t c
 		struct compressed *largest = NULL;
 
 		for (unsigned int i = 0; i < DWARF_SECTION_COUNT; i++) {
-			if (!all[i].is_packed && all[i].compression.type == ELFCOMPRESS_ZLIB &&
+			if (all[i].section && !all[i].is_packed &&
+			    all[i].compression.type == ELFCOMPRESS_ZLIB &&
 			    (!largest || all[i].compression.size > largest->compression.size))
 				largest = &all[i];
 		}

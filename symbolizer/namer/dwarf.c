@@ -222,7 +222,7 @@ static bool name_read(struct dwarf_state *state, struct dwarf_reader *reader,
 			break;
 	}
 	elf_window_fini(&info);
-	reader->left = dwarf_left(&at);
+	reader->left = at.left;
 	return name->text[0] != 0;
 }
 

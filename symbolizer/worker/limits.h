@@ -21,6 +21,8 @@ enum {
 	 * evicted; if all were used within the time below (ms), the lines and inlined calls of
 	 * debug files are dropped first, until there is room for them again. */
 	LIMIT_SYMBOLS_BYTES = 48 << 20,
+	/* Bytes of the index of one file: 2.7 million functions. Full: it has no names. */
+	LIMIT_SYMBOLS_FILE_BYTES = 32 << 20,
 	LIMIT_SYMBOLS_UNUSED_MS = 10000,
 	/* Debug files, each with a descriptor in addition to that of its module. Full: that of the
 	 * module which was used least recently is closed, its symbols are evicted, and both are

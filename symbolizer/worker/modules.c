@@ -330,7 +330,7 @@ static bool modules_may_read(struct modules *modules, const struct module *modul
 /* Reads the symbols of a module from its file. */
 static int modules_read(struct modules *modules, struct module *module)
 {
-	int r = symbols_new(module->fd, LIMIT_SYMBOLS_BYTES, &module->symbols);
+	int r = symbols_new(module->fd, LIMIT_SYMBOLS_FILE_BYTES, &module->symbols);
 
 	if (r < 0) {
 		log_debug("cannot read symbols: module=%u error=%s", module->id, strerror(-r));

@@ -22,7 +22,7 @@ enum {
 	MANY = 2500000,
 	TURNS = 200,
 };
-_Static_assert(12 * MANY < LIMIT_SYMBOLS_BYTES && 24 * MANY > LIMIT_SYMBOLS_BYTES, "as described");
+_Static_assert(12 * MANY < LIMIT_SYMBOLS_FILE_BYTES && 24 * MANY > LIMIT_SYMBOLS_BYTES, "as described");
 
 struct headers {
 	Elf64_Ehdr elf;
