@@ -13,14 +13,13 @@
  * Example: points are at 0, 65 KiB, 131 KiB and so on. A read of 200 bytes at 100 KiB decompresses
  * what is from 65 KiB on. One at 70 KiB copies from there, and one at 101 KiB goes on.
  *
- * A stream may have blocks without end, which no compressor writes. Reads would take as long, so
- * such a stream is refused.
+ * A stream may have blocks without end, or endless empty ones, which no compressor writes. Reads
+ * would take as long, so such a stream is refused.
  */
 #include "parse/elf_packed.h"
 
 #include <elf.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +39,8 @@ enum {
 	SPANS = 400,
 	SPAN_BYTES_MIN = 64 << 10,
 	SPAN_BYTES_MOST = ELF_PACKED_BYTES_MAX / SPANS + 16384 * 258,
+	/* What a span takes in the file. Incompressible blocks have a few bytes more. */
+	SPAN_INPUT_MOST = 2 * (ELF_PACKED_BYTES_MAX / SPANS),
 	/* Bytes of memory for what is before all points: 10 to 20 KiB for each. */
 	POINTS_BYTES_MAX = 10 << 20,
 	/* The cost of compressing what is before a point, and of decompressing it: 0.5 ms and
@@ -160,6 +161,7 @@ static int inflate_some(struct elf_packed *packed, uint8_t *to, size_t room, uin
 {
 	z_stream *stream = &packed->stream;
 
+	*cost = 0;
 	if (!stream->avail_in && packed->in < packed->length) {
 		const int r = input_read(packed);
 
@@ -247,8 +249,9 @@ static int index_go_on(struct elf_packed *packed, uint8_t *bytes, uint64_t *cost
 		return -EBADMSG;
 	if (stream_has_ended(packed))
 		return packed->out == packed->size ? 0 : -EBADMSG;
-	const uint64_t span = packed->out - packed->points[packed->count - 1].out;
-	if (span > SPAN_BYTES_MOST)
+	const struct point *last = &packed->points[packed->count - 1];
+	const uint64_t span = packed->out - last->out;
+	if (span > SPAN_BYTES_MOST || packed->in - last->in > SPAN_INPUT_MOST)
 		return -EBADMSG;
 	if (span >= packed->span_bytes && is_between_blocks(packed))
 		r = point_add(packed, cost);

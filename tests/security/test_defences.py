@@ -49,7 +49,7 @@ DEFENCES = {
     "a file is the one that was mapped": ("symbolizer/opener/open_file.c", "if (!file_system_hides_identity(fd))\n\t\treturn -ESTALE;\n", "", "open_file"),
     "parsers stay in their buffer": ("common/cursor.h", "c->failed || length > (uint64_t)(c->end - c->at)", "c->failed", "cursor"),
     "a section is decompressed up to a cap": ("parse/elf_decompress.c", "if (compression.size > cap)\n\t\treturn -EFBIG;\n", "", "elf_image"),
-    "blocks of a compressed section have an end": ("parse/elf_packed.c", "if (span > SPAN_BYTES_MOST)\n\t\treturn -EBADMSG;\n", "", "elf_packed"),
+    "blocks of a compressed section have an end": ("parse/elf_packed.c", "span > SPAN_BYTES_MOST || ", "", "elf_packed"),
     "what is kept of a compressed section has a limit": ("parse/elf_packed.c", "packed->spans_bytes + length > packed->spans_bytes_max", "length > packed->size",
                                                          "elf_packed"),
     "call frame information has a budget": ("parse/cfi.c", "if (parser->left.fdes == 0)\n\t\t\treturn -E2BIG;\n", "", "cfi_limits"),

@@ -279,6 +279,23 @@ Test(elf_packed, a_block_must_not_be_endless)
 	cr_expect_eq(open_indexed(), -EBADMSG);
 }
 
+/* A stored block without bytes (RFC 1951, 3.2.4). */
+Test(elf_packed, empty_blocks_must_not_be_endless)
+{
+	static const uint8_t empty[] = {0, 0, 0, 0xff, 0xff}, last[] = {1, 1, 0, 0xfe, 0xff, 'x'};
+	uint8_t *stream = file + sizeof(Elf64_Chdr);
+
+	stream[0] = 0x78;
+	stream[1] = 0x01;
+	for (size_t count = 1000; count <= 400000; count *= 400) {
+		for (size_t i = 0; i < count; i++)
+			memcpy(stream + 2 + i * sizeof(empty), empty, sizeof(empty));
+		memcpy(stream + 2 + count * sizeof(empty), last, sizeof(last));
+		set_section(1, 2 + count * sizeof(empty) + sizeof(last));
+		cr_expect_eq(open_indexed(), count == 1000 ? 0 : -EBADMSG);
+	}
+}
+
 /* The owner of the file may write to it at any time. */
 Test(elf_packed, the_file_may_change)
 {
