@@ -6,7 +6,7 @@
 
 enum {
 	/* Memory for the compressed sections of all files that are kept decompressed. */
-	CONTENTS_BYTES_MAX = 12 << 20,
+	CONTENTS_BYTES_MAX = 16 << 20,
 	/* Units whose files are known to be missing. More: no further files are wanted. */
 	MISSING_MAX = 1024,
 };
@@ -193,20 +193,27 @@ struct dwarf_reader dwarf_files_begin(struct dwarf_files *files,
 	    has_alternate ? &sources->further[files->alternate_source] : NULL, cost};
 }
 
+static bool index_further(struct dwarf_files *files, struct dwarf_reader *reader,
+			  const struct dwarf_file *file)
+{
+	struct dwarf_reader further = dwarf_files_reader(files, reader, file);
+	const bool is_complete = dwarf_file_index(&further);
+
+	reader->left = further.left;
+	return is_complete;
+}
+
 bool dwarf_files_index(struct dwarf_files *files, struct dwarf_reader *reader)
 {
 	if (files->is_indexed)
 		return true;
-	files->is_indexed = dwarf_file_index(reader);
-	for (unsigned int i = 0; i <= files->split_count && files->is_indexed; i++) {
-		struct dwarf_reader further = dwarf_files_reader(
-		    files, reader,
-		    i < files->split_count ? &files->splits[i]->file : &files->alternate);
-
-		files->is_indexed = dwarf_file_index(&further);
-		reader->left = further.left;
-	}
-	return files->is_indexed;
+	bool is_complete = dwarf_file_index(reader);
+	if (is_complete && files->alternate.sections[DWARF_INFO].size)
+		is_complete = index_further(files, reader, &files->alternate);
+	for (unsigned int i = 0; i < files->split_count && is_complete; i++)
+		is_complete = index_further(files, reader, &files->splits[i]->file);
+	files->is_indexed = is_complete;
+	return is_complete;
 }
 
 struct dwarf_reader dwarf_files_reader(struct dwarf_files *files, const struct dwarf_reader *reader,

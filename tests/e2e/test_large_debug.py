@@ -7,7 +7,7 @@ import lib
 from attack import AttackCase
 
 MOST_BYTES = 1 << 30
-COMPRESSED_BYTES = 48 << 20  # four times what is kept in memory (symbolizer/namer/dwarf_files.c)
+COMPRESSED_BYTES = 48 << 20  # three times what is kept in memory (symbolizer/namer/dwarf_files.c)
 FUNCTIONS = 300
 HEADER = """#include <stdint.h>
 #include <stdio.h>

@@ -26,8 +26,8 @@ enum {
 	BLOCKS = 10 << 20,
 	HEADER_BYTES = 38,	  /* of a unit, its first entry and a function */
 	PART_BYTES_MAX = 1 << 20, /* that may be read for a part of a lookup */
-	/* Of memory for sections that have 29 MiB: 12 MiB of them, and their indexes. */
-	LARGE_MOST_BYTES = 24 << 20,
+	/* Of memory for sections that have 29 MiB: 16 MiB of them, and their indexes. */
+	LARGE_MOST_BYTES = 28 << 20,
 };
 
 struct variant {
