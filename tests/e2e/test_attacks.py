@@ -13,7 +13,7 @@ import lib
 from attack import NOBODY, AttackCase, write_elf
 
 CALLS = 1000  # of each of the two files
-FILLERS = 1000000  # functions of each file: two indexes of symbols do not fit into memory at the same time
+FILLERS = 2500000  # functions of each file: two indexes of symbols do not fit into memory at the same time
 HOARDED_FILES = 4500  # more than the limit on modules
 RULES = 1 << 16  # that there is room for
 RULES_OF_FILE = 256  # of most of them. Without shares, a file for which there is no room gets nothing, so small files take the rest
@@ -31,7 +31,7 @@ def write_chain(path, name, following):
 
 
 def write_fillers(path):
-    """An object file with a million functions of one byte. The assembler would need a minute."""
+    """An object file with millions of functions of one byte. The assembler would need minutes."""
     symbol = struct.Struct("<IBBHQQ")
     strings = b"\0filler\0.text\0.symtab\0.strtab\0"
     parts = [bytes(FILLERS), bytes(symbol.size) + b"".join(symbol.pack(1, 2, 0, 1, i, 1) for i in range(FILLERS)), strings]
@@ -69,7 +69,7 @@ def write_rules(path, first, count):
 
 
 class Attacks(AttackCase):
-    def test_stack_that_alternates_between_two_files_of_a_million_functions(self):
+    def test_stack_that_alternates_between_two_files_of_millions_of_functions(self):
         """Not all symbols of both files fit into memory, so each frame makes the other file's be dropped."""
         write_fillers(f"{self.directory}/fillers.o")
         for name, following in (("a", lambda i: f"b{i}"), ("b", lambda i: f"a{i + 1}")):
