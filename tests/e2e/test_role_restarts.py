@@ -3,7 +3,6 @@
 
 BULKHEAD_RESTARTS says how often each of them ends.
 """
-import collections
 import contextlib
 import os
 import re
@@ -56,10 +55,7 @@ class Returns(AgentCase):
         try:
             self.wait_for(what, found, 3 * lib.PATIENCE)
         except AssertionError as error:
-            stacks = collections.Counter()
-            for sample in latest:
-                stacks[";".join(sample.frames)] += sample.count
-            error.add_note("\n".join(f"{count} {frames}" for frames, count in stacks.most_common(20)))
+            error.add_note("\n".join(f"{s.count} x {lib.show(s.frames)}" for s in sorted(latest, key=lambda s: -s.count)[:20]))
             error.add_note(lib.read(os.path.join(self.directory, "agent.log"))[-8000:])
             raise
 
