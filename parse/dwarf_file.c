@@ -233,18 +233,30 @@ size_t dwarf_file_bytes(const struct dwarf_file *file)
 	return bytes;
 }
 
+/* Goes on with the index of a section of the file itself, until its first bytes can be read.
+ * Returns false if there is more to be done. */
+static bool section_index(struct dwarf_reader *reader, unsigned int kind, uint64_t until)
+{
+	struct elf_packed *packed = own_packed(reader->file, kind);
+
+	return !packed || elf_packed_index(packed, reader->source, until, &reader->left) != -EAGAIN;
+}
+
 bool dwarf_file_index(struct dwarf_reader *reader)
 {
 	struct dwarf_file *file = reader->file;
 
 	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT && !file->is_indexed; kind++) {
-		struct elf_packed *packed = own_packed(file, kind);
-
-		if (packed && elf_packed_index(packed, reader->source, &reader->left) == -EAGAIN)
+		if (kind != DWARF_INFO && !section_index(reader, kind, UINT64_MAX))
 			return false;
 	}
 	file->is_indexed = true;
 	return true;
+}
+
+bool dwarf_file_index_info(struct dwarf_reader *reader, uint64_t until)
+{
+	return section_index(reader, DWARF_INFO, until);
 }
 
 bool dwarf_pay(struct dwarf_reader *reader, uint64_t cost)

@@ -55,7 +55,7 @@ struct dwarf_file {
 	struct dwarf_section sections[DWARF_SECTION_COUNT];
 	uint64_t code_start, code_end; /* addresses of all executable segments, as linked */
 	size_t reserved; /* bytes of memory for compressed sections, without indexes */
-	bool is_indexed; /* what reads compressed sections is ready */
+	bool is_indexed; /* what reads compressed sections is ready, but for .debug_info */
 	uint64_t unpaid; /* what reads of them have cost (dwarf_left()) */
 };
 
@@ -95,10 +95,15 @@ void dwarf_file_close(struct dwarf_file *file);
 /* Returns the memory that compressed sections take, in bytes. */
 size_t dwarf_file_bytes(const struct dwarf_file *file);
 
-/* Goes on with what reads of compressed sections need, before anything of the reader's file is
- * read. Returns false if there is more to be done. Sections that cannot be decompressed cannot be
- * read afterwards. */
+/* Goes on with what reads of compressed sections need, except for .debug_info, before anything of
+ * the reader's file is read. Returns false if there is more to be done. Sections that cannot be
+ * decompressed cannot be read afterwards. */
 bool dwarf_file_index(struct dwarf_reader *reader);
+
+/* Goes on with what reads of .debug_info need, until its first `until` bytes can be read. That of
+ * a compressed one takes the longest, and reads in between need not decompress them once more.
+ * Returns as dwarf_file_index(). */
+bool dwarf_file_index_info(struct dwarf_reader *reader, uint64_t until);
 
 /* Returns what is left of the account. What reads of compressed sections have cost is subtracted
  * only here, so that work which has begun with enough left can be done to its end. */

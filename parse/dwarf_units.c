@@ -14,6 +14,8 @@ enum {
 	RANGES_MAX = 1 << 19,
 	/* What reading a unit may cost, apart from long lists of ranges. */
 	UNIT_COST = 8192,
+	/* More than the header and the first entry of a unit have. */
+	UNIT_START_BYTES = DWARF_ENTRY_BYTES_MAX + 4096,
 	/* Ranges that may be nested or equal. */
 	ENCLOSING_MAX = 16,
 };
@@ -73,18 +75,24 @@ int dwarf_units_read(struct dwarf_units *units, struct dwarf_reader *reader)
 	const struct building building = {units, reader->file};
 	struct dwarf_abbrevs abbrevs = {0};
 	struct dwarf_unit unit;
+	bool is_whole = true; /* the account: no unit and no index was paid from it */
 	int r = 0;
 
-	for (bool first = true; r == 0 && !units->complete && dwarf_left(reader) > UNIT_COST;
-	     first = false) {
+	for (; r == 0 && !units->complete; is_whole = false) {
 		const size_t count = units->count, range_count = units->range_count;
+		const uint64_t left = reader->left;
 
+		const bool is_readable =
+		    dwarf_file_index_info(reader, units->at + UNIT_START_BYTES);
+		is_whole = is_whole && reader->left == left;
+		if (!is_readable || dwarf_left(reader) <= UNIT_COST)
+			break;
 		if (!dwarf_unit_read(reader, units->at, &unit)) {
 			units->complete = true;
 			break;
 		}
 		r = add_unit(&building, reader, &unit, &abbrevs);
-		if (reader->left == 0 && !first) {
+		if (reader->left == 0 && !is_whole) {
 			/* Its list of ranges is longer than the rest of the account. */
 			units->count = count;
 			units->range_count = range_count;

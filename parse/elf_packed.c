@@ -4,11 +4,12 @@
  *
  * How this works. Bytes of a DEFLATE stream (RFC 1951) can only be decompressed in order, since
  * each may be a copy of what is up to 32 KiB before it. But with these 32 KiB, decompressing can
- * begin wherever a block of the stream does. So the stream is decompressed once, without keeping
- * what comes out of it, and the index gets a point from time to time: where a block begins, with
- * the 32 KiB before it. They are debug information like the rest, and so they are kept compressed,
- * too. A read begins at the last point before the bytes that are wanted. What it decompresses stays
- * in memory until others need the room.
+ * begin wherever a block of the stream does. So the stream is decompressed once, and the index gets
+ * a point from time to time: where a block begins, with the 32 KiB before it. They are debug
+ * information like the rest, and so they are kept compressed, too, by zstd, which is faster. A read
+ * begins at the last point before the bytes that are wanted. What is decompressed, for the index or
+ * for a read, stays in memory until others need the room. So reads from the beginning to the end,
+ * while the index is made, cost nothing more.
  *
  * Example: points are at 0, 65 KiB, 131 KiB and so on. A read of 200 bytes at 100 KiB decompresses
  * what is from 65 KiB on. One at 70 KiB copies from there, and one at 101 KiB goes on.
@@ -24,12 +25,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include "common/array.h"
 #include "parse/elf_decompress.h"
 
 enum {
 	WINDOW_BYTES = 32 << 10, /* RFC 1951, 2: how far back copies may reach */
+	WINDOW_LEVEL = 1,	 /* of zstd: the fastest one */
 	HEADER_BYTES = 2,	 /* of a zlib stream (RFC 1950, 2.2) */
 	INPUT_BYTES = 16 << 10,	 /* that are read from the file at once */
 	OUTPUT_BYTES = 32 << 10, /* that the index decompresses at once */
@@ -41,12 +44,12 @@ enum {
 	SPAN_BYTES_MOST = ELF_PACKED_BYTES_MAX / SPANS + 16384 * 258,
 	/* What a span takes in the file. Incompressible blocks have a few bytes more. */
 	SPAN_INPUT_MOST = 2 * (ELF_PACKED_BYTES_MAX / SPANS),
-	/* Bytes of memory for what is before all points: 10 to 20 KiB for each. */
+	/* Bytes of memory for what is before all points: some 20 KiB for each. */
 	POINTS_BYTES_MAX = 10 << 20,
-	/* The cost of compressing what is before a point, and of decompressing it: 0.5 ms and
-	 * 0.1 ms. */
-	KEEP_COST = 6 * WINDOW_BYTES,
-	RESTORE_COST = WINDOW_BYTES + WINDOW_BYTES / 4,
+	/* The cost of compressing what is before a point, and of decompressing it: 130 us and
+	 * 40 us. */
+	KEEP_COST = WINDOW_BYTES + WINDOW_BYTES / 4,
+	RESTORE_COST = WINDOW_BYTES / 2,
 };
 
 /* Where decompressing can begin. */
@@ -57,6 +60,7 @@ struct point {
 	uint8_t *window; /* the bytes before `out`, compressed; NULL: none are needed */
 	size_t window_bytes;
 	uint8_t *bytes; /* from here to the next point; NULL: they are not in memory */
+	size_t room;	/* for that many of them */
 	size_t filled;	/* how many of them are decompressed */
 	uint64_t used;	/* the last time; a larger number is later */
 };
@@ -69,7 +73,8 @@ struct elf_packed {
 	size_t count, capacity;
 	size_t windows_bytes, spans_bytes, spans_bytes_max; /* of memory */
 	uint64_t uses;
-	int state;		  /* what elf_packed_index() returned last */
+	uint64_t readable;	  /* bytes that the index covers, from the beginning */
+	int state;		  /* of the index: 0, -EAGAIN, or why there is none */
 	struct elf_source source; /* of the present read */
 	uint64_t *unpaid;
 	z_stream stream;
@@ -155,13 +160,12 @@ static int input_read(struct elf_packed *packed)
 }
 
 /* Decompresses up to `room` bytes, and stops where a block ends. Returns their number, or an error;
- * 0: it has stopped. `cost` becomes what this has cost: most of it depends on the bytes that go in,
- * since long copies take little time. */
+ * 0: it has stopped. What this has cost is added to `cost`: most of it depends on the bytes that go
+ * in, since long copies take little time. */
 static int inflate_some(struct elf_packed *packed, uint8_t *to, size_t room, uint64_t *cost)
 {
 	z_stream *stream = &packed->stream;
 
-	*cost = 0;
 	if (!stream->avail_in && packed->in < packed->length) {
 		const int r = input_read(packed);
 
@@ -175,7 +179,7 @@ static int inflate_some(struct elf_packed *packed, uint8_t *to, size_t room, uin
 	const uint64_t in = before - stream->avail_in, out = room - stream->avail_out;
 	packed->in += in;
 	packed->out += out;
-	*cost = 4 * in + out / 4;
+	*cost += 4 * in + out / 4;
 	if (status == Z_MEM_ERROR)
 		return -ENOMEM;
 	/* After the end, there are neither bytes nor blocks. */
@@ -196,107 +200,12 @@ static bool is_between_blocks(const struct elf_packed *packed)
 	return (packed->stream.data_type & 0xc0) == 0x80;
 }
 
-/* --- the index --- */
+/* --- spans --- */
 
-static int window_keep(struct elf_packed *packed, struct point *point, uint64_t *cost)
-{
-	uint8_t compressed[WINDOW_BYTES + WINDOW_BYTES / 8];
-	uLongf length = sizeof(compressed);
-	uInt window_bytes = 0;
-
-	inflateGetDictionary(&packed->stream, packed->window, &window_bytes);
-	if (compress2(compressed, &length, packed->window, window_bytes, Z_BEST_SPEED) != Z_OK)
-		return -ENOMEM;
-	if (packed->windows_bytes + length > POINTS_BYTES_MAX)
-		return -EFBIG;
-	point->window = malloc(length);
-	if (!point->window)
-		return -ENOMEM;
-	memcpy(point->window, compressed, length);
-	point->window_bytes = length;
-	packed->windows_bytes += length;
-	*cost += KEEP_COST;
-	return 0;
-}
-
-/* Adds a point where the stream is. */
-static int point_add(struct elf_packed *packed, uint64_t *cost)
-{
-	struct point point = {
-	    .out = packed->out, .in = packed->in, .bits = (uint8_t)(packed->stream.data_type & 7)};
-	int r = ARRAY_RESERVE(packed->points, packed->capacity, packed->count + 1, 64, SPANS + 1);
-
-	if (r == 0 && packed->out)
-		r = window_keep(packed, &point, cost);
-	if (r == 0)
-		packed->points[packed->count++] = point;
-	return r == -E2BIG ? -EFBIG : r;
-}
-
-/* Decompresses a piece. Returns as elf_packed_index(). */
-static int index_go_on(struct elf_packed *packed, uint8_t *bytes, uint64_t *cost)
-{
-	int r = 0;
-
-	*cost = 0;
-	if (!packed->count)
-		r = point_add(packed, cost);
-	if (r == 0)
-		r = inflate_some(packed, bytes, OUTPUT_BYTES, cost);
-	if (r < 0)
-		return r;
-	if (packed->out > packed->size)
-		return -EBADMSG;
-	if (stream_has_ended(packed))
-		return packed->out == packed->size ? 0 : -EBADMSG;
-	const struct point *last = &packed->points[packed->count - 1];
-	const uint64_t span = packed->out - last->out;
-	if (span > SPAN_BYTES_MOST || packed->in - last->in > SPAN_INPUT_MOST)
-		return -EBADMSG;
-	if (span >= packed->span_bytes && is_between_blocks(packed))
-		r = point_add(packed, cost);
-	return r < 0 ? r : -EAGAIN;
-}
-
-int elf_packed_index(struct elf_packed *packed, const struct elf_source *source, uint64_t *left)
-{
-	uint8_t bytes[OUTPUT_BYTES];
-
-	if (packed->state != -EAGAIN)
-		return packed->state;
-	packed->source = *source;
-	while (packed->state == -EAGAIN && *left > 0) {
-		uint64_t cost;
-
-		packed->state = index_go_on(packed, bytes, &cost);
-		*left -= cost < *left ? cost : *left;
-	}
-	packed->stream_at = packed->count;
-	return packed->state;
-}
-
-/* --- reading --- */
-
-/* Returns the index of the last point that is not after an offset. */
-static size_t point_find(const struct elf_packed *packed, uint64_t offset)
-{
-	size_t low = 0, high = packed->count;
-
-	while (high - low > 1) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (packed->points[middle].out <= offset)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* Returns how many bytes there are from a point to the next one. */
+/* Returns how many bytes there are from a point to the next one, or to the end of the index. */
 static size_t span_length(const struct elf_packed *packed, size_t at)
 {
-	const uint64_t end = at + 1 < packed->count ? packed->points[at + 1].out : packed->size;
+	const uint64_t end = at + 1 < packed->count ? packed->points[at + 1].out : packed->readable;
 
 	return (size_t)(end - packed->points[at].out);
 }
@@ -304,11 +213,11 @@ static size_t span_length(const struct elf_packed *packed, size_t at)
 /* Gives the stream what is before a point. */
 static int window_restore(struct elf_packed *packed, const struct point *point)
 {
-	uLongf length = WINDOW_BYTES;
-
 	if (!point->window)
 		return 0;
-	if (uncompress(packed->window, &length, point->window, point->window_bytes) != Z_OK ||
+	const size_t length =
+	    ZSTD_decompress(packed->window, WINDOW_BYTES, point->window, point->window_bytes);
+	if (ZSTD_isError(length) ||
 	    inflateSetDictionary(&packed->stream, packed->window, (uInt)length) != Z_OK)
 		return -ENOMEM;
 	return 0;
@@ -333,52 +242,85 @@ static int begin_at(struct elf_packed *packed, const struct point *point)
 	return r < 0 ? r : window_restore(packed, point);
 }
 
-/* Drops the span that was not used for the longest time. Returns false if there is none. */
-static bool span_drop_least_used(struct elf_packed *packed)
+static void span_drop(struct elf_packed *packed, struct point *point)
 {
-	size_t least = packed->count;
-
-	for (size_t i = 0; i < packed->count; i++) {
-		if (packed->points[i].bytes &&
-		    (least == packed->count || packed->points[i].used < packed->points[least].used))
-			least = i;
-	}
-	if (least == packed->count)
-		return false;
-	free(packed->points[least].bytes);
-	packed->points[least].bytes = NULL;
-	packed->spans_bytes -= span_length(packed, least);
-	return true;
+	free(point->bytes);
+	point->bytes = NULL;
+	packed->spans_bytes -= point->room;
+	point->room = point->filled = 0;
 }
 
-/* Makes room for the bytes from a point to the next one. Returns 0 or -ENOMEM. */
-static int span_allocate(struct elf_packed *packed, size_t at)
+/* Drops the span that was not used for the longest time, but not the given one. While the index is
+ * made, it drops the first one, since reads follow the index then. Returns false if there is no
+ * other one. */
+static bool span_drop_least_used(struct elf_packed *packed, const struct point *kept)
 {
-	const size_t length = span_length(packed, at);
+	struct point *least = NULL;
 
-	while (packed->spans_bytes + length > packed->spans_bytes_max &&
-	       span_drop_least_used(packed))
+	for (size_t i = 0; i < packed->count; i++) {
+		struct point *point = &packed->points[i];
+
+		if (!point->bytes || point == kept)
+			continue;
+		if (!least || (packed->state == 0 && point->used < least->used))
+			least = point;
+	}
+	if (least)
+		span_drop(packed, least);
+	return least != NULL;
+}
+
+/* Makes room for bytes from a point on; those that are there stay. Returns 0 or -ENOMEM. */
+static int span_reserve(struct elf_packed *packed, struct point *point, size_t room)
+{
+	if (point->room >= room)
+		return 0;
+	while (packed->spans_bytes + room - point->room > packed->spans_bytes_max &&
+	       span_drop_least_used(packed, point))
 		;
-	packed->points[at].bytes = malloc(length);
-	if (!packed->points[at].bytes)
+	uint8_t *bytes = realloc(point->bytes, room);
+	if (!bytes)
 		return -ENOMEM;
-	packed->points[at].filled = 0;
-	packed->spans_bytes += length;
-	packed->stream_at = packed->count;
+	packed->spans_bytes += room - point->room;
+	point->bytes = bytes;
+	point->room = room;
 	return 0;
 }
 
+/* Gives back the room that a span does not need. */
+static void span_trim(struct elf_packed *packed, struct point *point)
+{
+	uint8_t *bytes = point->filled ? realloc(point->bytes, point->filled) : NULL;
+
+	if (!bytes) {
+		span_drop(packed, point);
+		return;
+	}
+	packed->spans_bytes -= point->room - point->filled;
+	point->bytes = bytes;
+	point->room = point->filled;
+}
+
+/* Has the stream begin with a span. */
+static int span_begin(struct elf_packed *packed, size_t at, uint64_t *cost)
+{
+	packed->points[at].filled = 0;
+	packed->stream_at = packed->count;
+	*cost += RESTORE_COST;
+	const int r = begin_at(packed, &packed->points[at]);
+	if (r == 0)
+		packed->stream_at = at;
+	return r;
+}
+
 /* Goes on with the span in which the stream is, until it has `length` bytes. */
-static int span_fill(struct elf_packed *packed, struct point *point, size_t length)
+static int span_fill(struct elf_packed *packed, struct point *point, size_t length, uint64_t *cost)
 {
 	int r = 0;
 
 	while (point->filled < length && r >= 0) {
-		uint64_t cost;
-
 		r = inflate_some(packed, point->bytes + point->filled, length - point->filled,
-				 &cost);
-		*packed->unpaid += cost;
+				 cost);
 		if (r == 0 && stream_has_ended(packed))
 			r = -EBADMSG; /* the file has changed */
 		point->filled += r > 0 ? (size_t)r : 0;
@@ -390,23 +332,150 @@ static int span_fill(struct elf_packed *packed, struct point *point, size_t leng
 
 /* Has the first `length` bytes of a span in memory. One that was left is decompressed to its end
  * now. Returns 0 or an error. */
-static int span_load(struct elf_packed *packed, size_t at, size_t length)
+static int span_load(struct elf_packed *packed, size_t at, size_t length, uint64_t *cost)
 {
 	struct point *point = &packed->points[at];
-	int r = point->bytes ? 0 : span_allocate(packed, at);
+	int r = 0;
 
 	point->used = ++packed->uses;
-	if (r < 0 || point->filled >= length)
-		return r;
-	if (packed->stream_at != at) {
+	if (point->filled >= length)
+		return 0;
+	if (packed->stream_at != at || !point->bytes) {
 		if (point->filled)
 			length = span_length(packed, at);
-		point->filled = 0;
-		r = begin_at(packed, point);
-		*packed->unpaid += RESTORE_COST;
-		packed->stream_at = r < 0 ? packed->count : at;
+		r = span_reserve(packed, point, span_length(packed, at));
+		if (r == 0)
+			r = span_begin(packed, at, cost);
 	}
-	return r < 0 ? r : span_fill(packed, point, length);
+	return r < 0 ? r : span_fill(packed, point, length, cost);
+}
+
+/* --- the index --- */
+
+/* Keeps what is before a point where the stream is. */
+static int window_keep(struct elf_packed *packed, struct point *point, uint64_t *cost)
+{
+	uint8_t compressed[ZSTD_COMPRESSBOUND(WINDOW_BYTES)];
+	uInt window_bytes = 0;
+
+	inflateGetDictionary(&packed->stream, packed->window, &window_bytes);
+	const size_t length = ZSTD_compress(compressed, sizeof(compressed), packed->window,
+					    window_bytes, WINDOW_LEVEL);
+	if (ZSTD_isError(length))
+		return -ENOMEM;
+	if (packed->windows_bytes + length > POINTS_BYTES_MAX)
+		return -EFBIG;
+	point->window = malloc(length);
+	if (!point->window)
+		return -ENOMEM;
+	memcpy(point->window, compressed, length);
+	point->window_bytes = length;
+	packed->windows_bytes += length;
+	*cost += KEEP_COST;
+	return 0;
+}
+
+/* Adds a point where the stream is. */
+static int point_add(struct elf_packed *packed, uint64_t *cost)
+{
+	struct point point = {.out = packed->out,
+			      .in = packed->in,
+			      .bits = (uint8_t)(packed->stream.data_type & 7),
+			      .used = ++packed->uses};
+	int r = ARRAY_RESERVE(packed->points, packed->capacity, packed->count + 1, 64, SPANS + 1);
+
+	if (r == 0 && packed->out)
+		r = window_keep(packed, &point, cost);
+	if (r < 0)
+		return r == -E2BIG ? -EFBIG : r;
+	if (packed->count)
+		span_trim(packed, &packed->points[packed->count - 1]);
+	packed->points[packed->count] = point;
+	packed->stream_at = packed->count++;
+	return 0;
+}
+
+/* Has the stream be where the index ends, and makes room for what follows. */
+static int index_seek(struct elf_packed *packed, uint64_t *cost)
+{
+	const size_t at = packed->count - 1, length = span_length(packed, at);
+	struct point *last = &packed->points[at];
+	size_t room = last->room < packed->span_bytes ? packed->span_bytes : last->room;
+	int r;
+
+	if (room < length + OUTPUT_BYTES)
+		room += room / 2 + OUTPUT_BYTES;
+	r = span_reserve(packed, last, room < SPAN_BYTES_MOST ? room : SPAN_BYTES_MOST);
+	if (r == 0 && (packed->stream_at != at || last->filled < length)) {
+		r = span_begin(packed, at, cost);
+		if (r == 0)
+			r = span_fill(packed, last, length, cost);
+	}
+	return r;
+}
+
+/* Decompresses a piece. Returns the state of the index after it. */
+static int index_go_on(struct elf_packed *packed, uint64_t *cost)
+{
+	int r = packed->count ? 0 : point_add(packed, cost);
+
+	if (r == 0)
+		r = index_seek(packed, cost);
+	if (r < 0)
+		return r;
+	struct point *last = &packed->points[packed->count - 1];
+	const size_t room = last->room - last->filled;
+	r = inflate_some(packed, last->bytes + last->filled,
+			 room < OUTPUT_BYTES ? room : OUTPUT_BYTES, cost);
+	if (r < 0)
+		return r;
+	last->filled += (size_t)r;
+	packed->readable = packed->out;
+	if (packed->out > packed->size)
+		return -EBADMSG;
+	if (stream_has_ended(packed)) {
+		span_trim(packed, last);
+		return packed->out == packed->size ? 0 : -EBADMSG;
+	}
+	if (packed->in - last->in > SPAN_INPUT_MOST)
+		return -EBADMSG;
+	if (last->filled >= packed->span_bytes && is_between_blocks(packed))
+		r = point_add(packed, cost);
+	return r < 0 ? r : -EAGAIN;
+}
+
+int elf_packed_index(struct elf_packed *packed, const struct elf_source *source, uint64_t until,
+		     uint64_t *left)
+{
+	packed->source = *source;
+	while (packed->state == -EAGAIN && *left > 0 &&
+	       (until >= packed->size || packed->readable < until)) {
+		uint64_t cost = 0;
+
+		packed->state = index_go_on(packed, &cost);
+		*left -= cost < *left ? cost : *left;
+	}
+	return packed->state == -EAGAIN && until < packed->size && packed->readable >= until
+		   ? 0
+		   : packed->state;
+}
+
+/* --- reading --- */
+
+/* Returns the index of the last point that is not after an offset. */
+static size_t point_find(const struct elf_packed *packed, uint64_t offset)
+{
+	size_t low = 0, high = packed->count;
+
+	while (high - low > 1) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (packed->points[middle].out <= offset)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
 }
 
 static int packed_read(void *context, uint64_t offset, void *buffer, size_t length)
@@ -414,10 +483,12 @@ static int packed_read(void *context, uint64_t offset, void *buffer, size_t leng
 	struct elf_packed *packed = context;
 	uint8_t *to = buffer;
 
-	if (packed->state)
+	if (packed->state && packed->state != -EAGAIN)
 		return packed->state;
 	if (offset > packed->size || length > packed->size - offset)
 		return -ENODATA;
+	if (offset + length > packed->readable)
+		return -EAGAIN;
 	while (length > 0) {
 		const size_t at = point_find(packed, offset);
 		const size_t from = (size_t)(offset - packed->points[at].out);
@@ -425,7 +496,7 @@ static int packed_read(void *context, uint64_t offset, void *buffer, size_t leng
 
 		if (part > length)
 			part = length;
-		const int r = span_load(packed, at, from + part);
+		const int r = span_load(packed, at, from + part, packed->unpaid);
 		if (r < 0)
 			return r;
 		memcpy(to, packed->points[at].bytes + from, part);

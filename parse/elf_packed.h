@@ -5,7 +5,7 @@
  * elf_source, and may be forged or change at any moment.
  *
  * Example: .debug_info has 100 MiB, which are 35 MiB in the file. To keep them in memory would take
- * 100 MiB; this takes 4 MiB and what is kept of that, and a read of the rest 0.5 ms.
+ * 100 MiB; this takes 8 MiB and what is kept of that, and a read of the rest 0.5 ms.
  */
 #ifndef PARSE_ELF_PACKED_H
 #define PARSE_ELF_PACKED_H
@@ -32,15 +32,16 @@ void elf_packed_free(struct elf_packed *packed);
 /* Returns how many bytes the section has when it is decompressed, as its header says. */
 uint64_t elf_packed_length(const struct elf_packed *packed);
 
-/* Goes on with the index that all reads need, until it is complete or `*left` is used up, from
- * which the cost is subtracted: about one for each 3 ns. Returns 0: it is complete; -EAGAIN; or why
- * the section cannot be read, now and at each further call: -EBADMSG: it cannot be decompressed, or
- * has not the length that its header says; -EFBIG: the index would be too large; -ENOMEM; or the
- * source's error. */
-int elf_packed_index(struct elf_packed *packed, const struct elf_source *source, uint64_t *left);
+/* Goes on with the index that all reads need, until the first `until` bytes can be read or `*left`
+ * is used up, from which the cost is subtracted: about one for each 3 ns. Returns 0; -EAGAIN; or
+ * why the section cannot be read, now and at each further call: -EBADMSG: it cannot be
+ * decompressed, or has not the length that its header says, which its end shows; -EFBIG: the index
+ * would be too large; -ENOMEM; or the source's error. */
+int elf_packed_index(struct elf_packed *packed, const struct elf_source *source, uint64_t until,
+		     uint64_t *left);
 
-/* Returns a source of the decompressed bytes, until the next call. The cost of its reads is added
- * to `*unpaid`. `source` is that of the file. */
+/* Returns a source of the decompressed bytes, until the next call. What the index does not cover is
+ * -EAGAIN. The cost of its reads is added to `*unpaid`. `source` is that of the file. */
 struct elf_source elf_packed_source(struct elf_packed *packed, const struct elf_source *source,
 				    uint64_t *unpaid);
 

@@ -193,27 +193,40 @@ struct dwarf_reader dwarf_files_begin(struct dwarf_files *files,
 	    has_alternate ? &sources->further[files->alternate_source] : NULL, cost};
 }
 
-static bool index_further(struct dwarf_files *files, struct dwarf_reader *reader,
-			  const struct dwarf_file *file)
+/* Units of a split file are found without a list of them, and so all of .debug_info is needed. */
+static bool index_split(struct dwarf_files *files, struct dwarf_reader *reader,
+			const struct dwarf_file *file)
 {
 	struct dwarf_reader further = dwarf_files_reader(files, reader, file);
-	const bool is_complete = dwarf_file_index(&further);
+	const bool is_complete =
+	    dwarf_file_index(&further) && dwarf_file_index_info(&further, UINT64_MAX);
 
 	reader->left = further.left;
 	return is_complete;
 }
 
+static bool index_alternate(struct dwarf_files *files, struct dwarf_reader *reader)
+{
+	struct dwarf_reader alternate = dwarf_files_reader(files, reader, &files->alternate);
+	const bool is_complete = dwarf_file_index(&alternate);
+
+	reader->left = alternate.left;
+	return is_complete;
+}
+
 bool dwarf_files_index(struct dwarf_files *files, struct dwarf_reader *reader)
 {
+	const uint64_t left = reader->left;
+
 	if (files->is_indexed)
 		return true;
 	bool is_complete = dwarf_file_index(reader);
 	if (is_complete && files->alternate.sections[DWARF_INFO].size)
-		is_complete = index_further(files, reader, &files->alternate);
+		is_complete = index_alternate(files, reader);
 	for (unsigned int i = 0; i < files->split_count && is_complete; i++)
-		is_complete = index_further(files, reader, &files->splits[i]->file);
+		is_complete = index_split(files, reader, &files->splits[i]->file);
 	files->is_indexed = is_complete;
-	return is_complete;
+	return is_complete && reader->left == left;
 }
 
 struct dwarf_reader dwarf_files_reader(struct dwarf_files *files, const struct dwarf_reader *reader,

@@ -53,8 +53,8 @@ void dwarf_files_do_without(struct dwarf_files *files);
 struct dwarf_reader dwarf_files_begin(struct dwarf_files *files,
 				      const struct namer_sources *sources, uint64_t cost);
 
-/* Goes on with what reads of all files need (dwarf_file_index()). Returns false if there is more to
- * be done. */
+/* Goes on with what reads of all files need (dwarf_file_index()). The lists of units do the rest.
+ * Returns false if there is more to be done, or anything was paid from the reader's account. */
 bool dwarf_files_index(struct dwarf_files *files, struct dwarf_reader *reader);
 
 /* Returns a reader of one of the files, with the account of `reader`, which is one of another. */

@@ -25,14 +25,13 @@ static void check(bool good)
 		abort();
 }
 
-/* Reads parts from the end to the beginning, and compares them if the whole is known. */
-static void read_parts(struct elf_packed *packed, const struct elf_source *file,
+/* Reads parts from `at` to the beginning, and compares them if the whole is known. */
+static void read_parts(struct elf_packed *packed, const struct elf_source *file, uint64_t at,
 		       const uint8_t *whole)
 {
 	uint8_t bytes[PART_BYTES];
 	uint64_t unpaid = 0;
 	const struct elf_source source = elf_packed_source(packed, file, &unpaid);
-	uint64_t at = elf_packed_length(packed);
 
 	for (int i = 0; i < READS_MAX && at > 0; i++) {
 		const size_t length = at < PART_BYTES ? (size_t)at : PART_BYTES;
@@ -56,10 +55,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (elf_packed_open(&image, &section, KEEP_BYTES, &packed) < 0)
 		return 0;
 	const bool is_whole = elf_decompress(data, size, CAP, &whole, &length) == 0;
-	const int r = elf_packed_index(packed, &image.source, &left);
-	check(!is_whole || r == 0);
-	check(!is_whole || length == elf_packed_length(packed));
-	read_parts(packed, &image.source, whole);
+	const uint64_t unpacked = elf_packed_length(packed);
+	for (uint64_t quarter = 1; quarter <= 4; quarter++) {
+		const uint64_t until = unpacked / 4 * quarter + unpacked % 4 * quarter / 4;
+		const int r = elf_packed_index(packed, &image.source, until, &left);
+
+		check(!is_whole || (r == 0 && length == unpacked));
+		read_parts(packed, &image.source, until, whole);
+	}
 	elf_packed_free(packed);
 	return 0;
 }

@@ -82,6 +82,7 @@ static size_t read_with_cap(size_t cap)
 
 	cr_assert_eq(dwarf_file_open(&file, &image, cap), 0);
 	cr_assert(dwarf_file_index(&reader));
+	cr_assert(dwarf_file_index_info(&reader, UINT64_MAX));
 	check_read(&reader, DWARF_INFO, INFO_BYTES);
 	check_read(&reader, DWARF_STR, STR_BYTES);
 	check_read(&reader, DWARF_ABBREV, ABBREV_BYTES);
@@ -128,6 +129,27 @@ Test(dwarf_file, empty_sections_count_as_missing)
 	cr_expect_eq(dwarf_file_open(&file, &image, ROOM), -ENOENT);
 }
 
+Test(dwarf_file, info_is_indexed_as_far_as_it_is_read)
+{
+	uint8_t part[10];
+	struct dwarf_reader reader = {&file, &image.source, NULL, UINT64_MAX};
+
+	add_zlib(".debug_info", INFO_BYTES);
+	add_zlib(".debug_abbrev", ABBREV_BYTES);
+	cr_assert_eq(dwarf_file_open(&file, &image, ABBREV_BYTES), 0);
+	cr_assert(dwarf_file_index(&reader));
+	cr_assert(!dwarf_read(&reader, DWARF_INFO, 0, part, 1));
+	cr_assert(dwarf_file_index_info(&reader, 1000));
+	cr_assert(dwarf_read(&reader, DWARF_INFO, 990, part, sizeof(part)));
+	cr_expect_eq(memcmp(part, plain + 990, sizeof(part)), 0);
+	cr_assert(!dwarf_read(&reader, DWARF_INFO, INFO_BYTES - 1, part, 1));
+	reader.left = 1;
+	cr_assert(!dwarf_file_index_info(&reader, UINT64_MAX));
+	reader.left = UINT64_MAX;
+	cr_assert(dwarf_file_index_info(&reader, UINT64_MAX));
+	check_read(&reader, DWARF_INFO, INFO_BYTES);
+}
+
 Test(dwarf_file, what_reads_cost_is_subtracted_once)
 {
 	uint8_t byte;
@@ -136,9 +158,9 @@ Test(dwarf_file, what_reads_cost_is_subtracted_once)
 	add_zlib(".debug_info", INFO_BYTES);
 	add_zlib(".debug_abbrev", ABBREV_BYTES);
 	cr_assert_eq(dwarf_file_open(&file, &image, ABBREV_BYTES), 0);
-	cr_assert(dwarf_file_index(&reader));
+	cr_assert(dwarf_file_index_info(&reader, UINT64_MAX));
 	reader.left = DWARF_READ_COST + 1;
-	cr_assert(dwarf_read(&reader, DWARF_INFO, INFO_BYTES - 1, &byte, 1));
+	cr_assert(dwarf_read(&reader, DWARF_INFO, 0, &byte, 1));
 	cr_expect_gt(file.unpaid, 0);
 	cr_expect_eq(dwarf_left(&reader), 0);
 	cr_expect_eq(file.unpaid, 0);

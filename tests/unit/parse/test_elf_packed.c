@@ -92,13 +92,18 @@ static int open_packed(void)
 	return elf_packed_open(&image, &section, KEEP_BYTES, &packed);
 }
 
-/* Opens the section and completes its index. */
-static int open_indexed(void)
+static int complete_index(void)
 {
 	uint64_t left = UINT64_MAX;
+
+	return elf_packed_index(packed, &image.source, UINT64_MAX, &left);
+}
+
+static int open_indexed(void)
+{
 	const int r = open_packed();
 
-	return r < 0 ? r : elf_packed_index(packed, &image.source, &left);
+	return r < 0 ? r : complete_index();
 }
 
 static int read_part(uint64_t offset, void *bytes, size_t length)
@@ -169,11 +174,55 @@ Test(elf_packed, the_index_is_made_in_parts)
 	compress_plain(6, 0);
 	cr_assert_eq(open_packed(), 0);
 	cr_expect_eq(read_part(0, &byte, 1), -EAGAIN);
-	for (uint64_t left = 1 << 20; elf_packed_index(packed, &image.source, &left) == -EAGAIN;
+	for (uint64_t left = 1 << 20;
+	     elf_packed_index(packed, &image.source, UINT64_MAX, &left) == -EAGAIN;
 	     left = 1 << 20, parts++)
 		cr_assert_eq(left, 0);
 	cr_expect_geq(parts, 5);
 	check_reads(PLAIN_BYTES);
+}
+
+/* Reads what the index covers, while it goes on. */
+Test(elf_packed, what_is_covered_can_be_read)
+{
+	static uint8_t bytes[PART_BYTES_MAX];
+
+	compress_plain(6, 0);
+	cr_assert_eq(open_packed(), 0);
+	for (size_t covered = 1000; covered < PLAIN_BYTES; covered += (size_t)rand() % 200000) {
+		uint64_t left = UINT64_MAX;
+		const size_t length = covered < PART_BYTES_MAX ? covered : PART_BYTES_MAX;
+
+		cr_assert_eq(elf_packed_index(packed, &image.source, covered, &left), 0);
+		for (int i = 0; i < 4; i++) {
+			const size_t offset = (size_t)rand() % (covered - length + 1);
+
+			cr_assert_eq(read_part(offset, bytes, length), 0);
+			cr_assert_eq(memcmp(bytes, plain + offset, length), 0);
+		}
+		if (covered < PLAIN_BYTES / 2)
+			cr_assert_eq(read_part(PLAIN_BYTES - 1, bytes, 1), -EAGAIN);
+		cr_assert_leq(elf_packed_bytes(packed), BYTES_MOST);
+	}
+	cr_assert_eq(complete_index(), 0);
+	check_reads(PLAIN_BYTES);
+}
+
+Test(elf_packed, reads_in_step_with_the_index_cost_nothing)
+{
+	uint8_t bytes[1000];
+
+	compress_plain(6, 0);
+	cr_assert_eq(open_packed(), 0);
+	for (size_t at = 0; at + sizeof(bytes) <= PLAIN_BYTES; at += sizeof(bytes)) {
+		const size_t end = at + sizeof(bytes);
+		uint64_t left = UINT64_MAX;
+
+		cr_assert_eq(elf_packed_index(packed, &image.source, end, &left), 0);
+		cr_assert_eq(read_part(at, bytes, sizeof(bytes)), 0);
+		cr_assert_eq(memcmp(bytes, plain + at, sizeof(bytes)), 0);
+	}
+	cr_expect_eq(unpaid, 0);
 }
 
 /* What is in memory costs nothing. */
