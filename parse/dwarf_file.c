@@ -10,6 +10,10 @@
 
 enum {
 	TEXT_STEP = 128, /* bytes of a text that are read at once */
+	/* Bytes of a large compressed section that are kept in memory, at least. A lookup reads
+	 * .debug_info everywhere in a unit, and units of C++ have 1 MiB. */
+	KEEP_BYTES = 512 << 10,
+	KEEP_INFO_BYTES = 4 << 20,
 };
 
 static const char *const section_names[DWARF_SECTION_COUNT] = {
@@ -30,7 +34,7 @@ static const char *const split_names[DWARF_SECTION_COUNT] = {
 struct compressed {
 	const struct elf_section *section; /* NULL: there is none */
 	struct elf_compression compression;
-	bool is_packed; /* it is not kept in memory */
+	size_t keep_bytes; /* of it that are in memory at once, or 0: all */
 };
 
 static int compressed_find(struct compressed *compressed, const struct elf_image *image,
@@ -66,31 +70,40 @@ static int section_find(struct dwarf_section *section, struct compressed *compre
 	return 0;
 }
 
-/* Chooses the largest sections not to be kept in memory, until the others fit. Returns how many
- * bytes are left for parts of each of them. */
-static size_t choose_packed(struct compressed all[DWARF_SECTION_COUNT], size_t cap)
+static size_t keep_least(unsigned int kind, uint64_t size)
 {
-	unsigned int packed = 0;
+	const size_t least = kind == DWARF_INFO ? KEEP_INFO_BYTES : KEEP_BYTES;
+
+	return size / 4 < least ? (size_t)(size / 4) + 1 : least;
+}
+
+/* Chooses the largest sections of which only parts are kept in memory, until all fits. What is left
+ * then goes to .debug_info. Returns 0; -EFBIG: it does not fit even so. */
+static int choose_packed(struct compressed all[DWARF_SECTION_COUNT], size_t cap)
+{
 	uint64_t total = 0;
 
 	for (unsigned int i = 0; i < DWARF_SECTION_COUNT; i++)
 		total += all[i].compression.size;
 	while (total > cap) {
-		struct compressed *largest = NULL;
+		unsigned int largest = DWARF_SECTION_COUNT;
 
 		for (unsigned int i = 0; i < DWARF_SECTION_COUNT; i++) {
-			if (all[i].section && !all[i].is_packed &&
+			if (all[i].section && !all[i].keep_bytes &&
 			    all[i].compression.type == ELFCOMPRESS_ZLIB &&
-			    (!largest || all[i].compression.size > largest->compression.size))
-				largest = &all[i];
+			    (largest == DWARF_SECTION_COUNT ||
+			     all[i].compression.size > all[largest].compression.size))
+				largest = i;
 		}
-		if (!largest)
-			return 0;
-		largest->is_packed = true;
-		packed++;
-		total -= largest->compression.size;
+		if (largest == DWARF_SECTION_COUNT)
+			return -EFBIG;
+		const uint64_t size = all[largest].compression.size;
+		all[largest].keep_bytes = keep_least(largest, size);
+		total -= size - all[largest].keep_bytes;
 	}
-	return packed ? (cap - (size_t)total) / packed : 0;
+	if (all[DWARF_INFO].keep_bytes)
+		all[DWARF_INFO].keep_bytes += cap - (size_t)total;
+	return 0;
 }
 
 /* Decompresses a section. */
@@ -133,13 +146,14 @@ static int sections_read(struct dwarf_file *file, const struct elf_image *image,
 
 	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT && r == 0; kind++)
 		r = section_find(&file->sections[kind], &all[kind], image, names[kind]);
-	const size_t keep_bytes = choose_packed(all, cap);
+	if (r == 0)
+		r = choose_packed(all, cap);
 	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT && r == 0; kind++) {
 		struct dwarf_section *section = &file->sections[kind];
 
-		if (all[kind].is_packed)
+		if (all[kind].keep_bytes)
 			r = section_open_packed(file, section, image, all[kind].section,
-						keep_bytes);
+						all[kind].keep_bytes);
 		else if (all[kind].section)
 			r = section_unpack(file, section, image, all[kind].section, cap);
 	}

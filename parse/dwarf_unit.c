@@ -13,9 +13,11 @@ enum {
 	/* Real units have up to some thousand abbreviations with ten attributes each. */
 	ABBREVS_MAX = 1 << 16,
 	ABBREV_PARTS_MAX = 1 << 18,
-	/* Bytes that are enough for most entries, and for nearly all. */
+	/* Bytes that are enough for most entries, for nearly all, and more than any has: blocks and
+	 * strings are inside it. */
 	ENTRY_BYTES = 256,
 	ENTRY_BYTES_LARGE = 2048,
+	ENTRY_BYTES_MAX = 1 << 20,
 	ENTRY_COST = 16,
 	/* Entries are passed over while this is left, so that the next one can be read. */
 	PASS_LEAST_COST = 1 << 16,
@@ -330,7 +332,7 @@ static int abbrevs_read(struct dwarf_reader *reader, struct elf_window *window,
 		}
 		if (!c.failed)
 			return r < 0 ? r : 0;
-		if (need == left || (!done && need >= DWARF_ENTRY_BYTES_MAX))
+		if (need == left || (!done && need >= ENTRY_BYTES_MAX))
 			return -EBADMSG;
 		at += done;
 		need = done ? window->step : 2 * need;
@@ -455,10 +457,10 @@ bool dwarf_entry_read(struct dwarf_reader *reader, const struct dwarf_unit *unit
 			dwarf_pay(reader, ENTRY_COST + cursor_offset(&c));
 			return true;
 		}
-		if (need >= left || need >= DWARF_ENTRY_BYTES_MAX ||
+		if (need >= left || need >= ENTRY_BYTES_MAX ||
 		    !dwarf_pay(reader, DWARF_READ_COST + need))
 			return false;
-		need = need < ENTRY_BYTES_LARGE ? ENTRY_BYTES_LARGE : DWARF_ENTRY_BYTES_MAX;
+		need = need < ENTRY_BYTES_LARGE ? ENTRY_BYTES_LARGE : ENTRY_BYTES_MAX;
 		if (need > left)
 			need = left;
 	}

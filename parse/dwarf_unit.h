@@ -30,11 +30,6 @@
 
 #include "parse/dwarf_value.h"
 
-enum {
-	/* Bytes of an entry: blocks and strings are inside it. Longer ones are not read. */
-	DWARF_ENTRY_BYTES_MAX = 1 << 20,
-};
-
 /* The attributes that are kept. */
 enum dwarf_attribute {
 	DWARF_LOW_PC,

@@ -14,8 +14,6 @@ enum {
 	RANGES_MAX = 1 << 19,
 	/* What reading a unit may cost, apart from long lists of ranges. */
 	UNIT_COST = 8192,
-	/* More than the header and the first entry of a unit have. */
-	UNIT_START_BYTES = DWARF_ENTRY_BYTES_MAX + 4096,
 	/* Ranges that may be nested or equal. */
 	ENCLOSING_MAX = 16,
 };
@@ -82,8 +80,7 @@ int dwarf_units_read(struct dwarf_units *units, struct dwarf_reader *reader)
 		const size_t count = units->count, range_count = units->range_count;
 		const uint64_t left = reader->left;
 
-		const bool is_readable =
-		    dwarf_file_index_info(reader, units->at + UNIT_START_BYTES);
+		const bool is_readable = dwarf_file_index_info(reader, units->at);
 		is_whole = is_whole && reader->left == left;
 		if (!is_readable || dwarf_left(reader) <= UNIT_COST)
 			break;

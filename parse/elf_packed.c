@@ -39,13 +39,13 @@ enum {
 	/* A section is divided into at most this many spans, which have at least
 	 * SPAN_BYTES_MIN. A span is longer by up to a block, which zlib ends after 16,384 copies or
 	 * bytes, each of up to 258. */
-	SPANS = 400,
-	SPAN_BYTES_MIN = 64 << 10,
+	SPANS = 512,
+	SPAN_BYTES_MIN = 128 << 10,
 	SPAN_BYTES_MOST = ELF_PACKED_BYTES_MAX / SPANS + 16384 * 258,
 	/* What a span takes in the file. Incompressible blocks have a few bytes more. */
 	SPAN_INPUT_MOST = 2 * (ELF_PACKED_BYTES_MAX / SPANS),
 	/* Bytes of memory for what is before all points: some 20 KiB for each. */
-	POINTS_BYTES_MAX = 10 << 20,
+	POINTS_BYTES_MAX = 12 << 20,
 	/* The cost of compressing what is before a point, and of decompressing it: 130 us and
 	 * 40 us. */
 	KEEP_COST = WINDOW_BYTES + WINDOW_BYTES / 4,
@@ -444,20 +444,28 @@ static int index_go_on(struct elf_packed *packed, uint64_t *cost)
 	return r < 0 ? r : -EAGAIN;
 }
 
-int elf_packed_index(struct elf_packed *packed, const struct elf_source *source, uint64_t until,
-		     uint64_t *left)
+/* Goes on as elf_packed_index(). The cost of the last piece may be more than what is left. */
+static int index_until(struct elf_packed *packed, uint64_t until, uint64_t left, uint64_t *cost)
 {
-	packed->source = *source;
-	while (packed->state == -EAGAIN && *left > 0 &&
-	       (until >= packed->size || packed->readable < until)) {
-		uint64_t cost = 0;
+	const uint64_t cost_before = *cost;
 
-		packed->state = index_go_on(packed, &cost);
-		*left -= cost < *left ? cost : *left;
-	}
+	while (packed->state == -EAGAIN && *cost - cost_before < left &&
+	       (until >= packed->size || packed->readable < until))
+		packed->state = index_go_on(packed, cost);
 	return packed->state == -EAGAIN && until < packed->size && packed->readable >= until
 		   ? 0
 		   : packed->state;
+}
+
+int elf_packed_index(struct elf_packed *packed, const struct elf_source *source, uint64_t until,
+		     uint64_t *left)
+{
+	uint64_t cost = 0;
+
+	packed->source = *source;
+	const int r = index_until(packed, until, *left, &cost);
+	*left -= cost < *left ? cost : *left;
+	return r;
 }
 
 /* --- reading --- */
@@ -487,24 +495,26 @@ static int packed_read(void *context, uint64_t offset, void *buffer, size_t leng
 		return packed->state;
 	if (offset > packed->size || length > packed->size - offset)
 		return -ENODATA;
-	if (offset + length > packed->readable)
+	const uint64_t end = offset + length;
+	if (end > packed->readable && end - packed->readable > ELF_PACKED_AHEAD_MAX)
 		return -EAGAIN;
-	while (length > 0) {
+	int r = index_until(packed, end, UINT64_MAX, packed->unpaid);
+	while (length > 0 && r == 0) {
 		const size_t at = point_find(packed, offset);
 		const size_t from = (size_t)(offset - packed->points[at].out);
 		size_t part = span_length(packed, at) - from;
 
 		if (part > length)
 			part = length;
-		const int r = span_load(packed, at, from + part, packed->unpaid);
+		r = span_load(packed, at, from + part, packed->unpaid);
 		if (r < 0)
-			return r;
+			break;
 		memcpy(to, packed->points[at].bytes + from, part);
 		to += part;
 		offset += part;
 		length -= part;
 	}
-	return 0;
+	return r;
 }
 
 struct elf_source elf_packed_source(struct elf_packed *packed, const struct elf_source *source,

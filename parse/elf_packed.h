@@ -17,7 +17,9 @@
 
 enum {
 	/* Bytes that such a section may have when it is decompressed. */
-	ELF_PACKED_BYTES_MAX = 256 << 20,
+	ELF_PACKED_BYTES_MAX = 512 << 20,
+	/* How far reads may be ahead of the index. */
+	ELF_PACKED_AHEAD_MAX = 1 << 20,
 };
 
 struct elf_packed;
@@ -40,8 +42,9 @@ uint64_t elf_packed_length(const struct elf_packed *packed);
 int elf_packed_index(struct elf_packed *packed, const struct elf_source *source, uint64_t until,
 		     uint64_t *left);
 
-/* Returns a source of the decompressed bytes, until the next call. What the index does not cover is
- * -EAGAIN. The cost of its reads is added to `*unpaid`. `source` is that of the file. */
+/* Returns a source of the decompressed bytes, until the next call. A read that is a little ahead of
+ * the index goes on with it, and of what is further away it returns -EAGAIN. The cost of its reads
+ * is added to `*unpaid`. `source` is that of the file. */
 struct elf_source elf_packed_source(struct elf_packed *packed, const struct elf_source *source,
 				    uint64_t *unpaid);
 
