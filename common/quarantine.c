@@ -34,21 +34,48 @@ static struct quarantine_entry *find_or_add(struct quarantine *quarantine,
 	return &entries[found];
 }
 
+/* Returns how long something is left alone that was added `times` times, which is not 0. */
+static unsigned int seconds_after(uint64_t times)
+{
+	unsigned int seconds = QUARANTINE_FIRST_S;
+
+	for (uint64_t i = 1; i < times && seconds < QUARANTINE_LONGEST_S; i++)
+		seconds *= QUARANTINE_FACTOR;
+	return seconds < QUARANTINE_LONGEST_S ? seconds : QUARANTINE_LONGEST_S;
+}
+
+/* Returns whether it has caused nothing for a long time. */
+static bool is_forgotten(const struct quarantine_entry *entry, uint64_t now_ns)
+{
+	return now_ns > entry->until_ns &&
+	       now_ns - entry->until_ns > QUARANTINE_LONGEST_S * NS_PER_S;
+}
+
 unsigned int quarantine_add(struct quarantine *quarantine, const struct quarantine_key *key,
 			    uint64_t now_ns)
 {
 	struct quarantine_entry *entry = find_or_add(quarantine, key);
-	unsigned int seconds = QUARANTINE_FIRST_S;
 
-	for (uint64_t i = 0; i < entry->times && seconds < QUARANTINE_LONGEST_S; i++)
-		seconds *= QUARANTINE_FACTOR;
-	if (seconds > QUARANTINE_LONGEST_S)
-		seconds = QUARANTINE_LONGEST_S;
-	entry->times++;
+	entry->times = is_forgotten(entry, now_ns) ? 1 : entry->times + 1;
+	const unsigned int seconds = seconds_after(entry->times);
 	entry->until_ns = now_ns + seconds * NS_PER_S;
 	if (entry->until_ns > quarantine->latest_ns)
 		quarantine->latest_ns = entry->until_ns;
 	return seconds;
+}
+
+void quarantine_shorten(struct quarantine *quarantine, const struct quarantine_key *key,
+			uint64_t now_ns)
+{
+	const int found = find(quarantine, key);
+
+	if (found < 0)
+		return;
+	struct quarantine_entry *entry = &quarantine->entries[found];
+	const uint64_t until_ns =
+	    now_ns + seconds_after(entry->times) * NS_PER_S / QUARANTINE_SLOW_PART;
+	if (until_ns < entry->until_ns)
+		entry->until_ns = until_ns;
 }
 
 struct quarantine_key quarantine_tenant(struct tenant tenant)

@@ -5,9 +5,11 @@
  * How this works. Whatever a role does for a profiled process may take for ever, or end the role,
  * if the process is hostile enough. Nobody may cause that again and again. So each time it happens,
  * the role adds what it was working on: a process, a file, a device or a tenant
- * (common/tenant.h). An entry lasts ten
- * seconds at first, and four times as long as before each further time, up to an hour. If there is
- * no room, the entry that ends first gives way.
+ * (common/tenant.h). An entry lasts ten seconds at first, and four times as long as before each
+ * further time, up to an hour. What has caused nothing for an hour after that begins again with ten
+ * seconds. If there is no room, the entry that ends first gives way.
+ *
+ * What was only slow, because the machine is overloaded, is left alone for a tenth of that time.
  *
  * What is added, and what follows from it, is decided by those who use this: opening_quarantine.h
  * for the opener's helpers, and role/work_page.h for roles that hung or died themselves. Root
@@ -31,6 +33,7 @@ enum {
 	QUARANTINE_FIRST_S = 10,
 	QUARANTINE_LONGEST_S = 3600,
 	QUARANTINE_FACTOR = 4,
+	QUARANTINE_SLOW_PART = 10, /* the part of the time for what was only slow */
 };
 
 enum quarantine_what {
@@ -61,6 +64,11 @@ struct quarantine {
 /* Adds `key` at `now_ns`. Returns for how many seconds it is active. */
 unsigned int quarantine_add(struct quarantine *quarantine, const struct quarantine_key *key,
 			    uint64_t now_ns);
+
+/* Has an entry that is active end earlier, because what was added at `now_ns` or before was only
+ * slow. */
+void quarantine_shorten(struct quarantine *quarantine, const struct quarantine_key *key,
+			uint64_t now_ns);
 
 /* Returns the key of a tenant. */
 struct quarantine_key quarantine_tenant(struct tenant tenant);

@@ -54,10 +54,12 @@ struct thread {
 	alignas(16) uint8_t stack[STACK_BYTES];
 	struct process_work_threads *threads;
 	uint32_t state;
-	uint64_t reads;	     /* how many it has begun, so that it is seen that it goes on */
-	struct work_time at; /* the beginning of the present read */
-	uint64_t waited_ns;  /* by the present work */
-	ucontext_t role;     /* where the role goes on after the work */
+	uint64_t reads;		     /* how many it has begun, so that it is seen that it goes on */
+	struct work_time at;	     /* the beginning of the present read */
+	uint64_t waited_ns;	     /* by the present work */
+	struct work_subject subject; /* of the work that was given up, while `was_given_up` */
+	bool was_given_up;	     /* only the role uses these two */
+	ucontext_t role;	     /* where the role goes on after the work */
 	uint8_t bytes[PIECE_BYTES];
 };
 
@@ -332,8 +334,23 @@ int process_work_run(struct process_work *work, void (*run)(void *context), void
 		store(&own->state, IS_THE_ROLE);
 		return 0;
 	}
+	own->was_given_up = work->page;
+	if (work->page)
+		own->subject = work->page->subject;
 	patience_leave_alone(work->page, &work->logged_ns);
 	return -ETIMEDOUT;
+}
+
+void process_work_look(struct process_work *work)
+{
+	for (uint32_t i = 0; work->threads && i < PROCESS_WORK_THREADS_MAX; i++) {
+		struct thread *thread = work->threads->thread[i];
+
+		if (!thread || !thread->was_given_up || load(&thread->state) == IS_GIVEN_UP)
+			continue;
+		thread->was_given_up = false;
+		work_quarantine_shorten(work->page, &thread->subject);
+	}
 }
 
 void process_work_end(const struct process_work *work)

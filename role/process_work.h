@@ -14,7 +14,9 @@
  * that the work is given up; the process is left alone for a time. The first thread stays in its
  * read. It may come back from there at any time and touches nothing of the role then: work has a
  * stack of its own, which belongs to the thread, and each read goes to a buffer of the thread
- * first. A thread that has come back is the next one that watches.
+ * first. A thread that has come back is the next one that watches. The process was only slow then,
+ * and is left alone for a shorter time: on an overloaded machine it may have waited for a CPU while
+ * it held the lock of its address space.
  *
  * A thread can be given up only while it reads. So the memory is as the work has left it. What the
  * work was changing then may be unfinished, and must not be used again. If many short waits take as
@@ -59,6 +61,10 @@ void process_work_init(struct process_work *work, struct work_page *page);
  * it is done all the same: the process is worth that risk. It also is if `work` is NULL. Returns 0,
  * or -ETIMEDOUT if the work was given up, and what `run` uses is lost. */
 int process_work_run(struct process_work *work, void (*run)(void *context), void *context);
+
+/* To be called from time to time: looks whether work that was given up has come back, so that the
+ * process was only slow. */
+void process_work_look(struct process_work *work);
 
 /* Called by `run`: reads as process_memory_read(), but also returns -ETIMEDOUT: the work has waited
  * for too long in all. */

@@ -27,6 +27,18 @@ unsigned int work_quarantine(struct work_page *page, const struct work_subject *
 	return seconds;
 }
 
+void work_quarantine_shorten(struct work_page *page, const struct work_subject *subject)
+{
+	const struct quarantine_key key = key_of(subject),
+				    tenant = quarantine_tenant(subject->tenant);
+	const uint64_t now_ns = clock_monotonic_ns();
+
+	if (!page)
+		return;
+	quarantine_shorten(&page->quarantine, &key, now_ns);
+	quarantine_shorten(&page->quarantine, &tenant, now_ns);
+}
+
 /* Quarantines what the previous process was working on at its end. */
 static void quarantine_last_subject(struct work_page *page)
 {

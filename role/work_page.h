@@ -80,6 +80,9 @@ static inline void work_end(struct work_page *page)
  * many seconds the former is left alone. */
 unsigned int work_quarantine(struct work_page *page, const struct work_subject *subject);
 
+/* Shortens the time for both, because the subject was only slow. */
+void work_quarantine_shorten(struct work_page *page, const struct work_subject *subject);
+
 /* Returns whether this is to be left alone now. */
 bool work_is_quarantined(const struct work_page *page, const struct work_subject *subject);
 

@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/time_units.h"
+#include "common/work_time.h"
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/runtime_images.h"
 #include "symbolizer/worker/runtimes.h"
@@ -52,12 +53,14 @@ static void recognition_end(struct worker *worker)
 static bool recognise_slice(struct worker *worker)
 {
 	struct recognition *r = &worker->recognition;
-	const uint64_t began_ns = clock_monotonic_ns();
+	const struct work_time begin = work_time_begin();
+	uint64_t passed_ns, own_ns;
 
 	work_begin(worker->role.work_page, &r->module->subject);
 	const int left = slices_work(&r->slices, recognise, r, LIMIT_SLICE_MS * NS_PER_MS);
 	work_end(worker->role.work_page);
-	time_share_spend(&worker->modules.recognising, clock_monotonic_ns() - began_ns);
+	work_time_end(&begin, &passed_ns, &own_ns);
+	time_share_spend(&worker->modules.recognising, own_ns);
 	if (left)
 		return false;
 	recognition_end(worker);

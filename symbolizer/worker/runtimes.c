@@ -428,6 +428,7 @@ void runtimes_tick(struct worker *worker)
 
 	if (!runtimes)
 		return;
+	process_work_look(&worker->memory_work);
 	struct managed_process *process =
 	    managed_processes_find(&runtimes->processes, runtimes->tick_from);
 	/* Those before were handled by the last tick, but when they are due next is not known. */

@@ -39,9 +39,36 @@ Test(quarantine, lasts_ten_seconds)
 Test(quarantine, lasts_longer_each_time_up_to_an_hour)
 {
 	const unsigned int expected[] = {10, 40, 160, 640, 2560, 3600, 3600};
+	uint64_t seconds = 100;
 
-	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
-		cr_expect_eq(add(42, 10000 * (i + 1)), expected[i]);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		cr_expect_eq(add(42, seconds), expected[i]);
+		seconds += expected[i] + 10;
+	}
+}
+
+Test(quarantine, is_forgotten_after_an_hour)
+{
+	add(42, 100);
+	cr_expect_eq(add(42, 110 + 3600), 40);
+	cr_expect_eq(add(42, 3750 + 3601), 10);
+	cr_expect_not(has(42, 2, 7352));
+}
+
+Test(quarantine, is_shorter_for_what_was_only_slow)
+{
+	const struct quarantine_key key = process(42), other = process(43);
+
+	add(42, 100);
+	quarantine_shorten(&quarantine, &key, AT(103));
+	quarantine_shorten(&quarantine, &other, AT(103));
+	cr_expect(has(42, 1, 103));
+	cr_expect_not(has(42, 1, 104));
+	cr_expect_not(has(43, 1, 103));
+	add(42, 110); /* until 150 */
+	quarantine_shorten(&quarantine, &key, AT(149));
+	cr_expect_not(has(42, 1, 150));
+	cr_expect_eq(add(42, 160), 160, "it was slow twice");
 }
 
 Test(quarantine, counts_the_times)

@@ -184,6 +184,27 @@ Test(process_work, another_thread_goes_on_if_a_read_does_not_come_back)
 	cr_expect_arr_eq(job.found, nothing, BYTES);
 }
 
+static uint64_t left_alone_until_ns(void)
+{
+	cr_assert(work_is_quarantined(&page, &page.subject));
+	return page.quarantine.entries[0].until_ns;
+}
+
+/* A tenth of ten seconds. */
+Test(process_work, who_was_only_slow_is_left_alone_for_a_shorter_time)
+{
+	reader = WAITS;
+	cr_assert_eq(do_copy(memory, BYTES), -ETIMEDOUT);
+	process_work_look(&work);
+	cr_expect_gt(left_alone_until_ns(), clock_monotonic_ns() + NS_PER_S);
+	come_back();
+	process_work_look(&work);
+	const uint64_t until_ns = left_alone_until_ns();
+	cr_expect_leq(until_ns, clock_monotonic_ns() + NS_PER_S);
+	process_work_look(&work);
+	cr_expect_eq(left_alone_until_ns(), until_ns, "once");
+}
+
 /* The errno of all threads is the same. */
 Test(process_work, who_comes_back_leaves_errno_alone)
 {
