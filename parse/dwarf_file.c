@@ -70,6 +70,7 @@ static int section_find(struct dwarf_section *section, struct compressed *compre
 	return 0;
 }
 
+/* Returns how much of a section is kept at least: not more than a quarter, and not nothing. */
 static size_t keep_least(unsigned int kind, uint64_t size)
 {
 	const size_t least = kind == DWARF_INFO ? KEEP_INFO_BYTES : KEEP_BYTES;

@@ -334,9 +334,10 @@ int process_work_run(struct process_work *work, void (*run)(void *context), void
 		store(&own->state, IS_THE_ROLE);
 		return 0;
 	}
-	own->was_given_up = work->page;
-	if (work->page)
+	if (work->page) {
+		own->was_given_up = true;
 		own->subject = work->page->subject;
+	}
 	patience_leave_alone(work->page, &work->logged_ns);
 	return -ETIMEDOUT;
 }

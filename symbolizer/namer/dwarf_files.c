@@ -193,24 +193,16 @@ struct dwarf_reader dwarf_files_begin(struct dwarf_files *files,
 	    has_alternate ? &sources->further[files->alternate_source] : NULL, cost};
 }
 
-/* Units of a split file are found without a list of them, and so all of .debug_info is needed. */
-static bool index_split(struct dwarf_files *files, struct dwarf_reader *reader,
-			const struct dwarf_file *file)
+/* Goes on with the index of another file than the main one, and of the first `info_bytes` bytes of
+ * its .debug_info. */
+static bool index_further(struct dwarf_files *files, struct dwarf_reader *reader,
+			  const struct dwarf_file *file, uint64_t info_bytes)
 {
 	struct dwarf_reader further = dwarf_files_reader(files, reader, file);
 	const bool is_complete =
-	    dwarf_file_index(&further) && dwarf_file_index_info(&further, UINT64_MAX);
+	    dwarf_file_index(&further) && dwarf_file_index_info(&further, info_bytes);
 
 	reader->left = further.left;
-	return is_complete;
-}
-
-static bool index_alternate(struct dwarf_files *files, struct dwarf_reader *reader)
-{
-	struct dwarf_reader alternate = dwarf_files_reader(files, reader, &files->alternate);
-	const bool is_complete = dwarf_file_index(&alternate);
-
-	reader->left = alternate.left;
 	return is_complete;
 }
 
@@ -222,9 +214,10 @@ bool dwarf_files_index(struct dwarf_files *files, struct dwarf_reader *reader)
 		return true;
 	bool is_complete = dwarf_file_index(reader);
 	if (is_complete && files->alternate.sections[DWARF_INFO].size)
-		is_complete = index_alternate(files, reader);
+		is_complete = index_further(files, reader, &files->alternate, 0);
+	/* Their units are found without a list of them. */
 	for (unsigned int i = 0; i < files->split_count && is_complete; i++)
-		is_complete = index_split(files, reader, &files->splits[i]->file);
+		is_complete = index_further(files, reader, &files->splits[i]->file, UINT64_MAX);
 	files->is_indexed = is_complete;
 	return is_complete && reader->left == left;
 }

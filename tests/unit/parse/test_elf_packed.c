@@ -113,10 +113,19 @@ static int read_part(uint64_t offset, void *bytes, size_t length)
 	return source.read(source.context, offset, bytes, length);
 }
 
+static void check_part(uint64_t offset, size_t length)
+{
+	static uint8_t bytes[PART_BYTES_MAX];
+
+	cr_assert_eq(read_part(offset, bytes, length), 0);
+	cr_assert_eq(memcmp(bytes, plain + offset, length), 0, "%zu at %zu", length,
+		     (size_t)offset);
+}
+
 /* Reads parts of any length, anywhere. */
 static void check_reads(size_t size)
 {
-	static uint8_t bytes[PART_BYTES_MAX];
+	uint8_t bytes[2];
 
 	for (int i = 0; i < READS; i++) {
 		const size_t offset = (size_t)rand() % size;
@@ -124,9 +133,7 @@ static void check_reads(size_t size)
 
 		if (length > size - offset)
 			length = size - offset;
-		cr_assert_eq(read_part(offset, bytes, length), 0);
-		cr_assert_eq(memcmp(bytes, plain + offset, length), 0, "%zu at %zu", length,
-			     offset);
+		check_part(offset, length);
 		cr_assert_leq(elf_packed_bytes(packed), BYTES_MOST);
 	}
 	cr_expect_eq(read_part(0, bytes, 1), 0);
@@ -185,8 +192,6 @@ Test(elf_packed, the_index_is_made_in_parts)
 /* Reads what the index covers, while it goes on. */
 Test(elf_packed, what_is_covered_can_be_read)
 {
-	static uint8_t bytes[PART_BYTES_MAX];
-
 	compress_plain(6, 0);
 	cr_assert_eq(open_packed(), 0);
 	for (size_t covered = 1000; covered < PLAIN_BYTES; covered += (size_t)rand() % 200000) {
@@ -194,12 +199,8 @@ Test(elf_packed, what_is_covered_can_be_read)
 		const size_t length = covered < PART_BYTES_MAX ? covered : PART_BYTES_MAX;
 
 		cr_assert_eq(elf_packed_index(packed, &image.source, covered, &left), 0);
-		for (int i = 0; i < 4; i++) {
-			const size_t offset = (size_t)rand() % (covered - length + 1);
-
-			cr_assert_eq(read_part(offset, bytes, length), 0);
-			cr_assert_eq(memcmp(bytes, plain + offset, length), 0);
-		}
+		for (int i = 0; i < 4; i++)
+			check_part((size_t)rand() % (covered - length + 1), length);
 		cr_assert_leq(elf_packed_bytes(packed), BYTES_MOST);
 	}
 	cr_assert_eq(complete_index(), 0);
@@ -208,31 +209,28 @@ Test(elf_packed, what_is_covered_can_be_read)
 
 Test(elf_packed, reads_in_step_with_the_index_cost_nothing)
 {
-	uint8_t bytes[1000];
+	const size_t length = 1000;
 
 	compress_plain(6, 0);
 	cr_assert_eq(open_packed(), 0);
-	for (size_t at = 0; at + sizeof(bytes) <= PLAIN_BYTES; at += sizeof(bytes)) {
-		const size_t end = at + sizeof(bytes);
+	for (size_t at = 0; at + length <= PLAIN_BYTES; at += length) {
 		uint64_t left = UINT64_MAX;
 
-		cr_assert_eq(elf_packed_index(packed, &image.source, end, &left), 0);
-		cr_assert_eq(read_part(at, bytes, sizeof(bytes)), 0);
-		cr_assert_eq(memcmp(bytes, plain + at, sizeof(bytes)), 0);
+		cr_assert_eq(elf_packed_index(packed, &image.source, at + length, &left), 0);
+		check_part(at, length);
 	}
 	cr_expect_eq(unpaid, 0);
 }
 
 Test(elf_packed, reads_may_be_a_little_ahead_of_the_index)
 {
-	uint8_t bytes[1000];
+	uint8_t byte;
 
 	compress_plain(6, 0);
 	cr_assert_eq(open_packed(), 0);
 	for (size_t at = 0; at < 2 << 20; at += 777777) {
-		cr_expect_eq(read_part(at + ELF_PACKED_AHEAD_MAX + (64 << 10), bytes, 1), -EAGAIN);
-		cr_assert_eq(read_part(at, bytes, sizeof(bytes)), 0);
-		cr_assert_eq(memcmp(bytes, plain + at, sizeof(bytes)), 0);
+		cr_expect_eq(read_part(at + ELF_PACKED_AHEAD_MAX + (64 << 10), &byte, 1), -EAGAIN);
+		check_part(at, 1000);
 		cr_expect_gt(unpaid, 0);
 		unpaid = 0;
 	}
