@@ -214,15 +214,19 @@ static uint32_t number_if_small(const struct dwarf_value *value)
 	return value->number <= UINT32_MAX ? (uint32_t)value->number : 0;
 }
 
-/* Returns the entry by which an inlined call is named (struct dwarf_inlined). */
-static uint64_t named_entry(const struct dwarf_unit *unit, const struct dwarf_entry *entry)
+/* Returns by which entry an inlined call is named (struct dwarf_inlined), from the start of the
+ * unit. With link time optimization, most are in another unit than the call. */
+static int64_t named_entry(const struct dwarf_unit *unit, const struct dwarf_entry *entry)
 {
 	uint64_t origin;
 
-	return dwarf_value_reference(&unit->encoding, &entry->values[DWARF_ORIGIN], &origin) &&
-		       origin >= unit->entries && origin < unit->end
-		   ? origin
-		   : entry->offset;
+	if (dwarf_value_reference(&unit->encoding, &entry->values[DWARF_ORIGIN], &origin)) {
+		const int64_t from_unit = (int64_t)(origin - unit->offset);
+
+		if (from_unit >= INT32_MIN && from_unit <= INT32_MAX)
+			return from_unit;
+	}
+	return (int64_t)(entry->offset - unit->offset);
 }
 
 /* Adds an inlined call. Returns 0; -E2BIG: there is no room for it; or -ENOMEM. */
@@ -230,16 +234,16 @@ static int inlined_add(struct dwarf_inlined_calls *inlined, struct dwarf_reader 
 		       const struct dwarf_unit *unit, const struct dwarf_entry *entry)
 {
 	struct adding adding = {inlined, reader->file->code_start};
-	const uint64_t named = named_entry(unit, entry);
+	const int64_t named = named_entry(unit, entry);
 	const size_t count = inlined->count + 1;
 	int r = ARRAY_RESERVE(inlined->items, inlined->capacity, count, 8, CALLS_MAX);
 
 	if (r == 0)
 		r = ARRAY_RESERVE(inlined->spans, inlined->span_capacity, count, 8, CALLS_MAX);
-	if (r < 0 || named - unit->offset > UINT32_MAX)
+	if (r < 0 || named > INT32_MAX)
 		return r < 0 ? r : -E2BIG;
 	inlined->items[inlined->count] = (struct dwarf_inlined){
-	    .entry = (uint32_t)(named - unit->offset),
+	    .entry = (int32_t)named,
 	    .call_file = number_if_small(&entry->values[DWARF_CALL_FILE]),
 	    .call_line = number_if_small(&entry->values[DWARF_CALL_LINE]),
 	    .first_range = (uint32_t)inlined->range_count,
@@ -409,7 +413,8 @@ bool dwarf_functions_find(const struct dwarf_functions *functions, const struct 
 			i = span->after;
 			continue;
 		}
-		calls_add(calls, (struct dwarf_call){.entry = unit->offset + call->entry,
+		calls_add(calls, (struct dwarf_call){.entry = unit->offset +
+							      (uint64_t)(int64_t)call->entry,
 						     .call_file = call->call_file,
 						     .call_line = call->call_line});
 		i++;

@@ -60,9 +60,10 @@ struct dwarf_inlined_span {
 
 /* The rest of an inlined call. There may be hundreds of thousands of them. */
 struct dwarf_inlined {
-	/* The entry of the function as it was written, which all calls of it share; or that of the
-	 * call, if the other one is in another unit. From the start of the unit. */
-	uint32_t entry;
+	/* From the start of the unit: the entry of the function as it was written, which all calls
+	 * of it share, and which may be in another unit before or after this one; or that of the
+	 * call, if the other one is in another file, or too far away. */
+	int32_t entry;
 	uint32_t call_file, call_line; /* 0: unknown */
 	uint32_t first_range;	       /* if there is more than one */
 	uint16_t range_count;
