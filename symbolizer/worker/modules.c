@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/time_units.h"
 #include "common/work_time.h"
+#include "symbolizer/namer/named_frames.h"
 #include "symbolizer/worker/limits.h"
 
 enum {
@@ -18,6 +19,7 @@ enum {
 	SLOW_SLICE_NS = 50 * NS_PER_MS,	  /* ten times what a slice may take */
 	/* Parts of a lookup follow each other for this long. The last one may take 5 ms. */
 	LOOKUP_PARTS_NS = 5 * NS_PER_MS,
+	NAME_ON_RETRY_MS = 20, /* a lookup that cannot go on for lack of time is tried again */
 };
 
 void modules_init(struct modules *modules)
@@ -183,6 +185,8 @@ void modules_remove(struct modules *modules, uint32_t id)
 	/* What is being read is dropped when that has ended. */
 	if (module != modules->being_read)
 		modules_evict_one(modules, module);
+	if (module == modules->being_named)
+		modules->being_named = NULL;
 	modules_hold(module);
 	module->removed = true;
 	modules_release(module);
@@ -479,32 +483,66 @@ int modules_get_symbols(struct modules *modules, struct module *module, bool may
 	return module->symbols ? 0 : r;
 }
 
-int modules_find_frames(struct modules *modules, struct module *module, uint64_t file_offset,
-			struct named_frames *frames)
+/* Looks up an offset for as long as a lookup may take at once. Returns as modules_find_frames(), or
+ * -EBUSY: there is no time for it now. */
+static int find_frames(struct modules *modules, struct module *module, uint64_t file_offset,
+		       struct named_frames *frames)
 {
-	if (!symbols_have_namer(module->symbols))
-		return -ENOENT;
-	const uint64_t began_ns = clock_monotonic_ns();
+	const struct work_time begin = work_time_begin();
 	const size_t before = symbols_bytes(module->symbols);
 
-	if (!time_part_may_begin(&module->naming, &modules->naming, 0, began_ns))
-		return -EAGAIN;
+	if (!time_part_may_begin(&module->naming, &modules->naming, 0, begin.began_ns))
+		return -EBUSY;
 	if (!modules->cache)
 		modules->cache = calloc(1, sizeof(*modules->cache));
 
-	uint64_t passed_ns;
+	uint64_t passed_ns, own_ns;
 	int r;
 	do {
 		work_begin(modules->work_page, &module->subject);
 		r = symbols_find_frames(module->symbols, modules->cache, file_offset, frames);
 		work_end(modules->work_page);
-		passed_ns = clock_monotonic_ns() - began_ns;
+		passed_ns = clock_monotonic_ns() - begin.began_ns;
 	} while (r == -EAGAIN && passed_ns < LOOKUP_PARTS_NS);
-	if (passed_ns > LOOKUP_FREE_NS)
-		time_part_spend(&module->naming, &modules->naming, passed_ns, passed_ns);
+	if (passed_ns > LOOKUP_FREE_NS) {
+		work_time_end(&begin, &passed_ns, &own_ns);
+		time_part_spend(&module->naming, &modules->naming, own_ns, own_ns);
+	}
 	modules->symbols_bytes += symbols_bytes(module->symbols) - before;
 	modules_evict(modules, module);
 	return r;
+}
+
+int modules_find_frames(struct modules *modules, struct module *module, uint64_t file_offset,
+			struct named_frames *frames)
+{
+	if (!symbols_have_namer(module->symbols))
+		return -ENOENT;
+	const int r = find_frames(modules, module, file_offset, frames);
+	if (r == -EAGAIN && !modules->being_named) {
+		modules->being_named = module;
+		modules->named_offset = file_offset;
+	}
+	return r == -EBUSY ? -EAGAIN : r;
+}
+
+int modules_name_on(struct modules *modules, bool may_read)
+{
+	struct module *module = modules->being_named;
+	struct named_frames frames;
+	int r = -ENOENT;
+
+	if (!module)
+		return -1;
+	if (!may_read)
+		return NAME_ON_RETRY_MS;
+	/* What was dropped meanwhile begins again with the next lookup. */
+	if (module != modules->being_read && module->symbols && symbols_have_namer(module->symbols))
+		r = find_frames(modules, module, modules->named_offset, &frames);
+	if (r == -EAGAIN || r == -EBUSY)
+		return r == -EAGAIN ? 0 : NAME_ON_RETRY_MS;
+	modules->being_named = NULL;
+	return -1;
 }
 
 int modules_find_start(struct modules *modules, struct module *module, uint64_t file_offset,

@@ -90,6 +90,8 @@ struct modules {
 	struct module *being_read;     /* NULL: none */
 	int read_result;	       /* of what was read of it */
 	struct slices slices;	       /* in which it is read */
+	struct module *being_named;    /* whose namer has more to read for an offset; NULL: none */
+	uint64_t named_offset;	       /* in its file */
 	struct time_share reading;     /* for reading symbols */
 	struct time_share waiting;     /* for the disk meanwhile */
 	struct time_share naming;      /* for lookups by namers */
@@ -154,6 +156,11 @@ int modules_get_symbols(struct modules *modules, struct module *module, bool may
  * time for it now; or -EINPROGRESS. */
 int modules_find_frames(struct modules *modules, struct module *module, uint64_t file_offset,
 			struct named_frames *frames);
+
+/* Goes on with what a namer has to read before it knows an offset that was looked up, unless
+ * `may_read` is false: if only lookups did, the index of a large file would be complete after many
+ * of them. Returns after how many milliseconds to go on again, or -1 if nothing is to be done. */
+int modules_name_on(struct modules *modules, bool may_read);
 
 /* Does the same as symbols_find_start(), for a module whose symbols are in memory. Returns 0;
  * -ENOENT if there is no function; -EAGAIN if there is no time now for the index that it needs; or

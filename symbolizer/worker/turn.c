@@ -302,15 +302,16 @@ static void turn_check_memory(struct worker *worker)
 }
 
 /* Goes on with files that are read in slices, with one slice for each kind: none waits for the
- * others. */
+ * others. What only improves names waits while many samples do. */
 static void turn_read_on(struct worker *worker)
 {
 	bool more = recognition_go_on(worker);
 
 	more |= modules_read_on(&worker->modules);
 	more |= kallsyms_file_read_on(worker);
-	if (more)
-		loop_tick_within(&worker->role.loop, 0);
+	const int name_on_ms = modules_name_on(&worker->modules, !worker_is_behind(worker));
+	if (more || name_on_ms >= 0)
+		loop_tick_within(&worker->role.loop, more ? 0 : name_on_ms);
 	if (worker->kernel_due_ns && clock_monotonic_ns() >= worker->kernel_due_ns &&
 	    !kallsyms_file_is_read(worker))
 		loop_tick_within(&worker->role.loop, 0);

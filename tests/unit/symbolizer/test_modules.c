@@ -22,7 +22,8 @@ enum {
 	MANY = 2500000,
 	TURNS = 200,
 };
-_Static_assert(12 * MANY < LIMIT_SYMBOLS_FILE_BYTES && 24 * MANY > LIMIT_SYMBOLS_BYTES, "as described");
+_Static_assert(12 * MANY < LIMIT_SYMBOLS_FILE_BYTES && 24 * MANY > LIMIT_SYMBOLS_BYTES,
+	       "as described");
 
 struct headers {
 	Elf64_Ehdr elf;
@@ -253,7 +254,8 @@ Test(modules, further_files_wait_when_the_disk_took_its_share_of_the_time)
 
 /* --- lookups by a namer --- */
 
-static uint64_t lookup_ns; /* 0: the files have no namer */
+static uint64_t lookup_ns;	/* 0: the files have no namer */
+static unsigned int parts_left; /* that a lookup takes, but for the last one */
 
 bool __wrap_symbols_have_namer(const struct symbols *symbols);
 bool __wrap_symbols_have_namer(const struct symbols *symbols)
@@ -274,6 +276,10 @@ int __wrap_symbols_find_frames(struct symbols *symbols, struct elf_cache *cache,
 	(void)frames;
 	while (clock_monotonic_ns() < end_ns)
 		;
+	if (parts_left > 0) {
+		parts_left--;
+		return -EAGAIN;
+	}
 	return file_offset == CODE ? 0 : -ENOENT;
 }
 
@@ -310,6 +316,51 @@ Test(modules, a_namer_that_is_slow_leaves_time_to_others)
 	cr_expect_eq(modules_find_frames(&modules, slow, CODE, &frames), -EAGAIN);
 	/* It is not that of symbols. */
 	cr_expect(time_share_is_left(&modules.reading, clock_monotonic_ns()));
+	modules_fini(&modules);
+}
+
+/* What a lookup has begun is not left to further lookups, of which there may be few. */
+Test(modules, a_namer_reads_on_between_lookups)
+{
+	struct modules modules;
+	struct symbols *symbols;
+	struct named_frames frames;
+
+	init_with_time(&modules);
+	modules.naming.most_ns = 1000 * NS_PER_S;
+	struct module *module = add(&modules, 1, 10);
+	cr_assert_eq(get(&modules, module, &symbols), 0);
+	cr_expect_eq(modules_name_on(&modules, true), -1, "there is nothing to be done");
+
+	lookup_ns = 5 * NS_PER_MS;
+	parts_left = 3;
+	cr_expect_eq(modules_find_frames(&modules, module, CODE, &frames), -EAGAIN);
+	cr_expect_gt(modules_name_on(&modules, false), 0, "samples have to be taken first");
+	cr_expect_eq(parts_left, 2);
+	cr_expect_eq(modules_name_on(&modules, true), 0);
+	const uint64_t used_ns = module->naming.used_ns;
+	module->naming.used_ns = 2000 * NS_PER_S;
+	cr_expect_gt(modules_name_on(&modules, true), 0, "there is no time");
+	cr_expect_eq(parts_left, 1);
+	module->naming.used_ns = used_ns;
+	cr_expect_eq(modules_name_on(&modules, true), 0);
+	cr_expect_eq(modules_name_on(&modules, true), -1);
+	cr_expect_eq(parts_left, 0);
+	cr_expect_eq(modules_find_frames(&modules, module, CODE, &frames), 0);
+	cr_expect_eq(modules_name_on(&modules, true), -1, "nothing is left of it");
+
+	/* The file, or what was read of it, may be gone. */
+	parts_left = 2;
+	cr_expect_eq(modules_find_frames(&modules, module, CODE, &frames), -EAGAIN);
+	modules_remove(&modules, 1);
+	cr_expect_eq(modules_name_on(&modules, true), -1);
+	cr_expect_eq(parts_left, 1);
+	module = add(&modules, 2, 10);
+	cr_assert_eq(get(&modules, module, &symbols), 0);
+	cr_expect_eq(modules_find_frames(&modules, module, CODE, &frames), -EAGAIN);
+	lookup_ns = 0;
+	cr_expect_eq(modules_name_on(&modules, true), -1);
+	cr_expect_null(modules.being_named);
 	modules_fini(&modules);
 }
 
