@@ -342,6 +342,7 @@ static int modules_read(struct modules *modules, struct module *module)
 		return -ENODATA;
 	}
 	module->ids = *symbols_get_ids(module->symbols);
+	module->index_known = false;
 	modules->symbols_bytes += symbols_bytes(module->symbols);
 	return 0;
 }
@@ -356,6 +357,7 @@ static void modules_add_debug(struct modules *modules, struct module *module,
 	const int r = add(module->symbols, file->fd);
 
 	file->state = MODULE_DEBUG_ADDED;
+	module->index_known = false;
 	modules->symbols_bytes += symbols_bytes(module->symbols) - before;
 	if (r == 0 && file == &module->further) {
 		/* It belongs to the symbols now. There may be another one. */
@@ -508,6 +510,7 @@ static int find_frames(struct modules *modules, struct module *module, uint64_t 
 		work_time_end(&begin, &passed_ns, &own_ns);
 		time_part_spend(&module->naming, &modules->naming, own_ns, own_ns);
 	}
+	module->index_known |= r != -EAGAIN;
 	modules->symbols_bytes += symbols_bytes(module->symbols) - before;
 	modules_evict(modules, module);
 	return r;
@@ -518,6 +521,9 @@ int modules_find_frames(struct modules *modules, struct module *module, uint64_t
 {
 	if (!symbols_have_namer(module->symbols))
 		return -ENOENT;
+	/* Each lookup would go on with the same index, so that other work had to wait. */
+	if (module == modules->being_named && !module->index_known)
+		return -EAGAIN;
 	const int r = find_frames(modules, module, file_offset, frames);
 	if (r == -EAGAIN && !modules->being_named) {
 		modules->being_named = module;

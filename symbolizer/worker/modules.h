@@ -73,10 +73,11 @@ struct module {
 	uint64_t read_ns;	 /* how long reading the symbols took, the last time */
 	uint64_t again_ns;	 /* they are not read again before this time; 0: never read */
 	struct time_part naming; /* its part of the time for lookups by namers */
-	bool no_symbols;	 /* reading them failed, which is not tried again */
-	bool ranges_due;	 /* an index of its functions is needed (symbols_find_start()) */
-	bool late_file;		 /* the first announcement came without the file */
-	uint64_t used_ns;	 /* when the symbols were last used */
+	bool index_known; /* its namer has read what all lookups need: one has come to its end */
+	bool no_symbols;  /* reading them failed, which is not tried again */
+	bool ranges_due;  /* an index of its functions is needed (symbols_find_start()) */
+	bool late_file;	  /* the first announcement came without the file */
+	uint64_t used_ns; /* when the symbols were last used */
 	char path[MSG_PATH_BYTES];
 };
 

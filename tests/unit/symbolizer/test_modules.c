@@ -336,7 +336,8 @@ Test(modules, a_namer_reads_on_between_lookups)
 	parts_left = 3;
 	cr_expect_eq(modules_find_frames(&modules, module, CODE, &frames), -EAGAIN);
 	cr_expect_gt(modules_name_on(&modules, false), 0, "samples have to be taken first");
-	cr_expect_eq(parts_left, 2);
+	cr_expect_eq(modules_find_frames(&modules, module, CODE, &frames), -EAGAIN);
+	cr_expect_eq(parts_left, 2, "lookups leave the index to ticks");
 	cr_expect_eq(modules_name_on(&modules, true), 0);
 	const uint64_t used_ns = module->naming.used_ns;
 	module->naming.used_ns = 2000 * NS_PER_S;
@@ -348,6 +349,12 @@ Test(modules, a_namer_reads_on_between_lookups)
 	cr_expect_eq(parts_left, 0);
 	cr_expect_eq(modules_find_frames(&modules, module, CODE, &frames), 0);
 	cr_expect_eq(modules_name_on(&modules, true), -1, "nothing is left of it");
+
+	/* When the index is complete, a lookup that takes longer does not concern others. */
+	parts_left = 1;
+	cr_expect_eq(modules_find_frames(&modules, module, CODE, &frames), -EAGAIN);
+	cr_expect_eq(modules_find_frames(&modules, module, CODE + 1, &frames), -ENOENT);
+	cr_expect_eq(modules_name_on(&modules, true), -1);
 
 	/* The file, or what was read of it, may be gone. */
 	parts_left = 2;
