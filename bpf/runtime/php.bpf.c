@@ -351,8 +351,14 @@ static __always_inline int php_copy_code(struct unwind_state *s, UNWIND_ENV env,
 
 	walker_copy_part(env, &copy->class_part, copy->class, sizeof(copy->class),
 			 class + PHP_CLASS_NAME, class ? sizeof(copy->class) : 0);
-	walker_copy_text(env, &copy->name_part, copy->name, sizeof(copy->name),
-			 copy->head_part.bytes ? copy->head[PHP_FUNCTION_NAME / 8] : 0);
+	const uint64_t name = copy->head_part.bytes ? copy->head[PHP_FUNCTION_NAME / 8] : 0;
+
+	walker_copy_text(env, &copy->name_part, copy->name, sizeof(copy->name), name);
+	const uint64_t length = ((const uint64_t *)copy->name)[PHP_STRING_LENGTH / 8];
+
+	walker_copy_part(env, &copy->name_end_part, copy->name_end, sizeof(copy->name_end),
+			 name + PHP_STRING_TEXT + text_end_of(length),
+			 copy->name_part.bytes ? sizeof(copy->name_end) : 0);
 	walker_copy_text(env, &copy->class_name_part, copy->class_name, sizeof(copy->class_name),
 			 copy->class_part.bytes ? copy->class[0] : 0);
 	walker_copy_text(env, &copy->path_part, copy->path, sizeof(copy->path),

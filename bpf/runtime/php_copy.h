@@ -27,6 +27,8 @@ struct php_copy {
 	uint64_t class[1]; /* the name of the class */
 	struct bh_memory_part name_part;
 	uint8_t name[PHP_COPY_NAME];
+	struct bh_memory_part name_end_part; /* distinguishes it, if it is long (text_hash.h) */
+	uint64_t name_end[TEXT_END_BYTES / 8];
 	struct bh_memory_part class_name_part;
 	uint8_t class_name[PHP_COPY_NAME];
 	struct bh_memory_part path_part;

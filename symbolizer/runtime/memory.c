@@ -30,11 +30,15 @@ static ssize_t read_some(struct memory *memory, uint64_t address, void *buffer, 
 	return process_memory_read(memory->fd, memory->pid, address, buffer, length);
 }
 
-/* Reads from the part of the copy that contains all of these bytes. */
-static int copy_read(const struct memory *memory, uint64_t address, void *buffer, size_t length)
+/* Finds the part of the copy with the most of these bytes, from the first one on. Returns how many
+ * it has. */
+static size_t copy_find(const struct memory *memory, uint64_t address, size_t length,
+			const uint8_t **found)
 {
 	struct cursor c = cursor_init(memory->copy, memory->copy_bytes);
+	size_t most = 0;
 
+	*found = NULL;
 	for (;;) {
 		const uint8_t *header = cursor_take(&c, sizeof(struct bh_memory_part));
 		struct bh_memory_part part;
@@ -46,13 +50,34 @@ static int copy_read(const struct memory *memory, uint64_t address, void *buffer
 
 		if (!bytes || part.bytes > part.room)
 			break;
-		if (address - part.address <= part.bytes &&
-		    length <= part.bytes - (address - part.address)) {
-			memcpy(buffer, bytes + (address - part.address), length);
-			return 0;
+		const uint64_t before = address - part.address;
+		const size_t has = before < part.bytes ? part.bytes - (size_t)before : 0;
+		if (has > most) {
+			most = has < length ? has : length;
+			*found = bytes + before;
 		}
+		if (most == length)
+			break;
 	}
-	return -ESTALE;
+	return most;
+}
+
+static int copy_read(const struct memory *memory, uint64_t address, void *buffer, size_t length)
+{
+	const uint8_t *found;
+
+	if (copy_find(memory, address, length, &found) < length)
+		return -ESTALE;
+	if (length)
+		memcpy(buffer, found, length);
+	return 0;
+}
+
+size_t memory_has(const struct memory *memory, uint64_t address, size_t length)
+{
+	const uint8_t *found;
+
+	return memory->copy ? copy_find(memory, address, length, &found) : length;
 }
 
 /* Reads all bytes from the process. */

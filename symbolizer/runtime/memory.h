@@ -80,6 +80,10 @@ void memory_allow(struct memory *memory, unsigned int reads, size_t bytes);
  * error `buffer` is undefined. */
 int memory_read(struct memory *memory, uint64_t address, void *buffer, size_t length);
 
+/* Returns how many of `length` bytes at `address` can be read at all: of a copy, perhaps only the
+ * first ones. */
+size_t memory_has(const struct memory *memory, uint64_t address, size_t length);
+
 int memory_read_u8(struct memory *memory, uint64_t address, uint8_t *value);
 int memory_read_u16(struct memory *memory, uint64_t address, uint16_t *value);
 int memory_read_u32(struct memory *memory, uint64_t address, uint32_t *value);

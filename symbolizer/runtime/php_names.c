@@ -69,9 +69,28 @@ static int check_hash(struct memory *memory, uint64_t address, uint64_t length, 
 	return (hash | 1ull << 63) == string->hash ? 0 : -ESTALE;
 }
 
-/* Reads a string; address 0 is that of an empty one. Of a longer one than PHP_NAME_BYTES_MAX the
- * start is kept, if it has a hash. Returns 0; -ESTALE: the text is not that of the hash, or too
- * long; or an error of memory_read(). */
+/* Finds out what distinguishes a text without a hash, of which `kept` bytes were read. Returns 0 or
+ * an error of memory_read(). */
+static int make_hash(struct memory *memory, uint64_t address, uint64_t length, size_t kept,
+		     struct string *string)
+{
+	uint64_t start, end[TEXT_END_BYTES / 8];
+	int r = 0;
+
+	memcpy(&start, string->text, sizeof(start));
+	memcpy(end, string->text, sizeof(end));
+	if (length > sizeof(end))
+		r = kept < sizeof(start)
+			? -ESTALE
+			: memory_read(memory, address + text_end_of(length), end, sizeof(end));
+	string->hash = text_hash(length, start, end);
+	return r;
+}
+
+/* Reads a string; address 0 is that of an empty one. The start of a long one is kept: up to
+ * PHP_NAME_BYTES_MAX bytes, or what a copy has of it. A copy was made while the function was
+ * running, so its text is that of the hash. Returns 0; -ESTALE: the text is not that of the hash,
+ * or too long; or an error of memory_read(). */
 static int read_string(struct memory *memory, uint64_t address, struct string *string)
 {
 	uint64_t header[PHP_STRING_TEXT / 8];
@@ -83,22 +102,18 @@ static int read_string(struct memory *memory, uint64_t address, struct string *s
 	if (r)
 		return r;
 	const uint64_t length = header[PHP_STRING_LENGTH / 8], text = address + PHP_STRING_TEXT;
-	const size_t kept = length < PHP_NAME_BYTES_MAX ? (size_t)length : PHP_NAME_BYTES_MAX;
+	const size_t most = length < PHP_NAME_BYTES_MAX ? (size_t)length : PHP_NAME_BYTES_MAX;
+	const size_t kept = memory_has(memory, text, most);
 
 	string->hash = header[PHP_STRING_HASH / 8];
-	if (length > (string->hash ? PHP_TEXT_BYTES_MAX : PHP_NAME_BYTES_MAX))
+	if (length > PHP_TEXT_BYTES_MAX || (most && !kept))
 		return -ESTALE;
 	r = memory_read(memory, text, string->text, kept);
 	if (r)
 		return r;
-	if (string->hash)
-		return check_hash(memory, text, length, kept, string);
-	uint64_t start, end[TEXT_END_BYTES / 8];
-
-	memcpy(&start, string->text, sizeof(start));
-	memcpy(end, string->text + text_end_of(length), sizeof(end));
-	string->hash = text_hash(length, start, end);
-	return 0;
+	if (!string->hash)
+		return make_hash(memory, text, length, kept, string);
+	return kept < most ? 0 : check_hash(memory, text, length, kept, string);
 }
 
 /* What is read of a function. */

@@ -30,6 +30,7 @@ static const struct php_offsets offsets = {.version = 802, .file = FILE_OFFSET};
 static struct memory memory;
 static struct name_cache *names;
 static struct named_frames frames;
+static uint8_t copy[4096];
 
 static uint64_t at(const void *object)
 {
@@ -215,6 +216,68 @@ Test(php_names, a_long_name_is_cut)
 	name_cache_drop(names);
 	php.name.text[PHP_NAME_BYTES_MAX + 10] ^= 1;
 	cr_expect_eq(find(identity(), PHP_FRAME_FUNCTION), -ESTALE, "all of it is checked");
+}
+
+/* Adds a part of memory to a copy, with room for `room` bytes. */
+static void add_part(const void *from, uint32_t room)
+{
+	const struct bh_memory_part part = {.address = at(from), .bytes = room, .room = room};
+
+	cr_assert_leq(memory.copy_bytes + sizeof(part) + room, sizeof(copy));
+	memcpy(copy + memory.copy_bytes, &part, sizeof(part));
+	memcpy(copy + memory.copy_bytes + sizeof(part), from, room);
+	memory.copy_bytes += sizeof(part) + room;
+	memory.copy = copy;
+}
+
+/* Starts a copy of the function, without its name, which gets `length` bytes. */
+static void start_copy(size_t length)
+{
+	char text[sizeof(php.name.text)] = {0};
+
+	cr_assert_lt(length, sizeof(text));
+	memset(text, 'x', length);
+	set_string(&php.name, text);
+	memory.copy_bytes = 0;
+	add_part(php.function, sizeof(php.function));
+	add_part(php.class, sizeof(php.class));
+	add_part(&php.class_name, 64);
+	add_part(&php.file, 64);
+	name_cache_drop(names);
+}
+
+/* A closure in a closure has a name that contains that of the outer one, from PHP 8.4 on. */
+Test(php_names, of_a_copy_are_as_long_as_that)
+{
+	start_copy(500);
+	cr_expect_eq(find(identity(), PHP_FRAME_FUNCTION), -ESTALE, "the name is not in the copy");
+	add_part(&php.name, offsetof(struct string, text));
+	cr_expect_eq(find(identity(), PHP_FRAME_FUNCTION), -ESTALE, "nothing of its text is");
+	add_part(&php.name, offsetof(struct string, text) + 100);
+	cr_assert_eq(find(identity(), PHP_FRAME_FUNCTION), 0);
+	cr_expect_eq(strlen(frames.frames[0].function), 100 + strlen("Cart::"));
+	cr_expect_str_eq(frames.frames[0].file, "/srv/Cart.php");
+	name_cache_drop(names);
+	add_part(&php.name, offsetof(struct string, text) + 500);
+	cr_assert_eq(find(identity(), PHP_FRAME_FUNCTION), 0);
+	cr_expect_eq(strlen(frames.frames[0].function), 500 + strlen("Cart::"), "all of it");
+}
+
+Test(php_names, of_a_copy_have_an_end_instead_of_a_hash)
+{
+	static const uint64_t end[] = {0x7878787878787878, 0x7978787878787878};
+
+	start_copy(500);
+	php.name.hash = 0;
+	php.name.text[499] = 'y';
+	add_part(&php.name, offsetof(struct string, text) + 100);
+	const uint32_t of =
+	    php_identity(text_hash(500, end[0], end), php.class_name.hash, php.file.hash, 10);
+	cr_expect_eq(find(of, PHP_FRAME_FUNCTION), -ESTALE, "the end is not in the copy");
+	add_part(&php.name.text[500 - TEXT_END_BYTES], TEXT_END_BYTES);
+	cr_expect_eq(find(of ^ 1, PHP_FRAME_FUNCTION), -ESTALE, "it is another one");
+	cr_assert_eq(find(of, PHP_FRAME_FUNCTION), 0);
+	cr_expect_eq(strlen(frames.frames[0].function), 100 + strlen("Cart::"));
 }
 
 /* Where memory is used again, the length may be overwritten while the hash is still there. */
