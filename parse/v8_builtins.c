@@ -33,16 +33,6 @@ enum {
 	SCAN_BYTES_MAX = 64 << 20,
 };
 
-/* The table of builtins, in the order of V8's ids, which is that of the code. */
-struct table {
-	unsigned int entry_words;
-	unsigned int count;
-	uint32_t code_bytes;
-	struct builtin {
-		uint32_t offset, bytes; /* in the block of code */
-	} builtins[V8_BUILTINS_MAX];
-};
-
 /* What is searched, in `need` bytes from each multiple of `alignment` on. */
 struct scan {
 	const struct elf_image *image;
@@ -54,7 +44,7 @@ struct scan {
 	bool (*matches)(const struct scan *scan, const uint8_t *bytes);
 	/* Looks at a place as a whole. Returns 0, -ENOENT to go on, or an error. */
 	int (*take)(struct scan *scan, uint64_t vaddr);
-	struct table *table;
+	struct v8_builtins_table *table;
 	unsigned int bytecodes;
 	uint64_t found;
 };
@@ -114,7 +104,7 @@ static int read_some(const struct elf_image *image, uint64_t vaddr, size_t least
 /* Reads an entry of the table, of the builtin that must begin at `offset`. Returns whether it is
  * one. */
 static bool read_entry(struct cursor *c, unsigned int entry_words, uint32_t offset,
-		       struct builtin *builtin)
+		       struct v8_builtin *builtin)
 {
 	builtin->offset = cursor_u32(c);
 	builtin->bytes = cursor_u32(c);
@@ -124,7 +114,7 @@ static bool read_entry(struct cursor *c, unsigned int entry_words, uint32_t offs
 }
 
 /* Returns where the next builtin begins, in the block. */
-static uint32_t builtin_end(const struct builtin *builtin)
+static uint32_t builtin_end(const struct v8_builtin *builtin)
 {
 	return builtin->offset +
 	       ((builtin->bytes + CODE_ALIGNMENT) & ~(uint32_t)(CODE_ALIGNMENT - 1));
@@ -133,7 +123,7 @@ static uint32_t builtin_end(const struct builtin *builtin)
 static bool table_matches(const struct scan *scan, const uint8_t *bytes)
 {
 	struct cursor c = cursor_init(bytes + HASHES_BYTES, scan->need - HASHES_BYTES);
-	struct builtin builtin = {0};
+	struct v8_builtin builtin = {0};
 	uint32_t offset = 0;
 
 	for (unsigned int i = 0; i < COMPARED; i++) {
@@ -146,10 +136,10 @@ static bool table_matches(const struct scan *scan, const uint8_t *bytes)
 
 static int table_take(struct scan *scan, uint64_t vaddr)
 {
-	struct table *table = scan->table;
+	struct v8_builtins_table *table = scan->table;
 	const size_t entry_bytes = (size_t)table->entry_words * WORD_BYTES;
 	_cleanup_free_ uint8_t *bytes = NULL;
-	struct builtin builtin = {0};
+	struct v8_builtin builtin = {0};
 	uint32_t offset = 0;
 	size_t length;
 	int r = read_some(scan->image, vaddr + HASHES_BYTES, V8_BUILTINS_LEAST * entry_bytes,
@@ -177,7 +167,7 @@ static int table_take(struct scan *scan, uint64_t vaddr)
 /* --- the code --- */
 
 /* Returns whether the code is followed by padding only, up to the next builtin. */
-static bool is_padded(const struct builtin *builtin, const uint8_t *code)
+static bool is_padded(const struct v8_builtin *builtin, const uint8_t *code)
 {
 	for (uint32_t i = builtin->offset + builtin->bytes; i < builtin_end(builtin); i++) {
 		if (code[i] != INT3)
@@ -200,7 +190,7 @@ static bool code_matches(const struct scan *scan, const uint8_t *bytes)
 
 static int code_take(struct scan *scan, uint64_t vaddr)
 {
-	const struct table *table = scan->table;
+	const struct v8_builtins_table *table = scan->table;
 	_cleanup_free_ uint8_t *code = NULL;
 	size_t length;
 	int r = elf_image_read_vaddr(scan->image, vaddr, table->code_bytes, table->code_bytes,
@@ -258,8 +248,8 @@ bool v8_entry_examine(struct v8_entry *entry, const uint8_t *code, size_t length
 	return true;
 }
 
-/* Finds the table, and then the block of code that obeys it. */
-static int find_table_and_code(struct table *table, const struct elf_image *image, uint64_t *start)
+int v8_builtins_find_table(struct v8_builtins_table *table, const struct elf_image *image,
+			   uint64_t *start)
 {
 	struct scan of_table = {.image = image,
 				.alignment = TABLE_ALIGNMENT,
@@ -289,10 +279,10 @@ static int find_table_and_code(struct table *table, const struct elf_image *imag
 
 /* Finds InterpreterEntryTrampoline before the handlers, of which the first is `end`. */
 static int find_entry(struct v8_builtins *builtins, const struct elf_image *image,
-		      const struct table *table, unsigned int end)
+		      const struct v8_builtins_table *table, unsigned int end)
 {
 	for (unsigned int i = 0; i < end; i++) {
-		const struct builtin *b = &table->builtins[i];
+		const struct v8_builtin *b = &table->builtins[i];
 		_cleanup_free_ uint8_t *code = NULL;
 		struct v8_entry entry;
 		size_t length;
@@ -315,12 +305,12 @@ int v8_builtins_find(struct v8_builtins *builtins, const struct elf_image *image
 {
 	if (form->entry_words < 2 || form->entry_words > V8_BUILTINS_ENTRY_WORDS_MAX)
 		return -ENOENT;
-	_cleanup_free_ struct table *table = calloc(1, sizeof(*table));
+	_cleanup_free_ struct v8_builtins_table *table = calloc(1, sizeof(*table));
 	if (!table)
 		return -ENOMEM;
 	table->entry_words = form->entry_words;
 	struct v8_builtins found = {0};
-	int r = find_table_and_code(table, image, &found.start);
+	int r = v8_builtins_find_table(table, image, &found.start);
 	if (r < 0)
 		return r;
 	if (table->count <= form->handlers || !form->handlers)

@@ -53,6 +53,16 @@ struct v8_builtins_form {
 	unsigned int handlers;	  /* the last builtins are this many handlers of bytecodes */
 };
 
+/* The table of builtins, in the order of V8's ids, which is that of the code. */
+struct v8_builtins_table {
+	unsigned int entry_words; /* words of 4 bytes in an entry */
+	unsigned int count;
+	uint32_t code_bytes;
+	struct v8_builtin {
+		uint32_t offset, bytes; /* in the block of code */
+	} builtins[V8_BUILTINS_MAX];
+};
+
 /* Where builtins are, as virtual addresses in the file. */
 struct v8_builtins {
 	uint64_t start, end;	   /* of all */
@@ -68,6 +78,12 @@ struct v8_entry {
 	uint16_t removed; /* "push rcx" after it; before that, the arguments are removed: */
 	uint16_t shift;	  /* rbx << shift bytes */
 };
+
+/* Finds the table with `table->entry_words`, and the block of code that obeys it, which starts at
+ * the virtual address `*start`. Returns 0; -ENOENT if the file has none; -ENOMEM; or the source's
+ * error. */
+int v8_builtins_find_table(struct v8_builtins_table *table, const struct elf_image *image,
+			   uint64_t *start);
 
 /* Finds the builtins. Returns 0; -ENOENT if the file has none of this form; -ENOMEM; or the
  * source's error. */

@@ -7,10 +7,8 @@
  * - The symbol table is read twice in chunks of 48 KiB: first to count the functions in it, so that
  *   the index is allocated once, then to store them. .symtab is used; .dynsym is used only if there
  *   is no .symtab, or it has no functions; and with it the table in .gnu_debugdata, which has what
- *   is not in .dynsym. The names of that one stay in memory.
- * - The entries are sorted by address with an in-place radix sort. A hostile file may have its
- *   symbols in any order: the time of this sort does not depend on the order, and it needs no
- *   memory.
+ *   is not in .dynsym, or the builtins of V8. The names of these two stay in memory.
+ * - The entries are sorted by address (symbol_sort.c).
  * - Of several symbols at one address, the best one is kept: by rank (binding and type), then one
  *   with a size, then by name. Labels without a size inside of a function with a size are dropped.
  *
@@ -28,8 +26,8 @@
 #include "common/escape.h"
 #include "common/file_read.h"
 #include "common/search.h"
-#include "common/slices.h"
 #include "parse/debug_data.h"
+#include "parse/v8_names.h"
 #include "symbolizer/worker/symbol_name.h"
 #include "symbolizer/worker/symbols_private.h"
 
@@ -41,8 +39,6 @@ enum {
 	/* Names that may be compared to choose among symbols of one address. Each comparison reads
 	 * two names from the file. The symbols of the C library need some hundred comparisons. */
 	NAME_COMPARISONS_MAX = 256 * 1024,
-	SORT_SMALL = 24, /* below this many entries, insertion is faster than radix sort */
-	SORT_PAUSE_MOVES = 1 << 15, /* between two pauses (slices.h) */
 	/* How far the last label of a section reaches if it has no size: musl's memset has 196
 	 * bytes, and functions without a name may follow. */
 	LAST_LABEL_BYTES = 256,
@@ -61,6 +57,7 @@ _Static_assert(sizeof(((struct symbols_ids *)0)->go_build_id) == ELF_IMAGE_GO_BU
 struct build_table {
 	struct elf_source source;
 	struct extent symbols;
+	const struct v8_names *builtins; /* in the place of these two; NULL: it is no such table */
 	uint64_t names_from, names_size;
 };
 
@@ -150,6 +147,27 @@ static int read_table(struct build *build, const struct build_table *table, uint
 	return r;
 }
 
+/* Does the same with the builtins of V8. */
+static int read_builtins(struct build *build, const struct build_table *table,
+			 int (*visit)(void *context, const struct elf_symbol *symbol))
+{
+	int r = 0;
+
+	build->table = table;
+	for (unsigned int i = 0; i < table->builtins->count && r == 0; i++) {
+		const struct v8_name *name = &table->builtins->names[i];
+		const struct elf_symbol symbol = {.value = name->vaddr,
+						  .size = name->bytes,
+						  .name = name->text,
+						  .section = 1,
+						  .type = STT_FUNC,
+						  .bind = STB_LOCAL};
+
+		r = visit(build, &symbol);
+	}
+	return r;
+}
+
 /* Passes each symbol of all tables to `visit`, until it returns nonzero. Returns 0 or -ENOMEM. */
 static int read_tables(struct build *build,
 		       int (*visit)(void *context, const struct elf_symbol *symbol))
@@ -160,60 +178,9 @@ static int read_tables(struct build *build,
 	if (!chunk)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < build->table_count && r == 0; i++)
-		r = read_table(build, &build->tables[i], chunk, visit);
+		r = build->tables[i].builtins ? read_builtins(build, &build->tables[i], visit)
+					      : read_table(build, &build->tables[i], chunk, visit);
 	return 0;
-}
-
-static void insertion_sort(struct symbol_entry *entries, size_t count)
-{
-	for (size_t i = 1; i < count; i++) {
-		struct symbol_entry moved = entries[i];
-		size_t at = i;
-
-		for (; at > 0 && entries[at - 1].start > moved.start; at--)
-			entries[at] = entries[at - 1];
-		entries[at] = moved;
-	}
-}
-
-/* Sorts by `start`, from the byte at `shift` down to the lowest one. */
-static void radix_sort(struct symbol_entry *entries, size_t count, unsigned int shift)
-{
-	uint32_t next[256], end[256] = {0};
-
-	if (count <= SORT_SMALL) {
-		insertion_sort(entries, count);
-		return;
-	}
-	for (size_t i = 0; i < count; i++)
-		end[entries[i].start >> shift & 255]++;
-	for (unsigned int i = 0, sum = 0; i < 256; i++) {
-		next[i] = sum;
-		sum += end[i];
-		end[i] = sum;
-	}
-	for (unsigned int i = 0, moves = 0; i < 256; i++) {
-		while (next[i] < end[i]) {
-			struct symbol_entry *entry = &entries[next[i]];
-			unsigned int to = entry->start >> shift & 255;
-
-			if (moves++ % SORT_PAUSE_MOVES == 0)
-				slices_pause_when_due();
-			if (to == i) {
-				next[i]++;
-				continue;
-			}
-			struct symbol_entry swapped = entries[next[to]];
-			entries[next[to]++] = *entry;
-			*entry = swapped;
-		}
-	}
-	for (unsigned int i = 0; i < 256 && shift > 0; i++) {
-		uint32_t first = i ? end[i - 1] : 0;
-
-		if (end[i] - first > 1)
-			radix_sort(entries + first, end[i] - first, shift - 8);
-	}
 }
 
 /* Returns whether the name of `a` is better than that of `b`, if everything else is equal. */
@@ -325,7 +292,7 @@ static int index_tables(struct build *build, size_t cap_bytes)
 		free(TAKE_PTR(build->entries));
 		return r;
 	}
-	radix_sort(build->entries, build->count, 24);
+	symbol_sort(build->entries, build->count);
 	resolve_duplicates(build);
 	take_index(build);
 	return 0;
@@ -426,6 +393,28 @@ static int index_packed(struct build *build, const struct elf_image *image, size
 	return r;
 }
 
+/* Indexes the functions of .dynsym and the builtins of V8. Returns as index_packed(). */
+static int index_builtins(struct build *build, const struct elf_image *image, size_t cap_bytes)
+{
+	struct v8_names builtins;
+	int r = v8_names_read(&builtins, image);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENOENT;
+	r = add_table(build, image, SHT_DYNSYM);
+	if (r == 0) {
+		build->names.more = (struct elf_buffer){builtins.texts, builtins.texts_bytes};
+		builtins.texts = NULL;
+		build->tables[build->table_count++] =
+		    (struct build_table){.builtins = &builtins,
+					 .names_from = build->names.strings.size,
+					 .names_size = builtins.texts_bytes};
+		r = index_tables(build, cap_bytes);
+	}
+	v8_names_fini(&builtins);
+	return r;
+}
+
 static struct build *build_new(struct symbols *symbols, int fd)
 {
 	struct build *build = calloc(1, sizeof(*build));
@@ -445,8 +434,8 @@ static void build_reset(struct build *build)
 	build->names = (struct name_tables){.fd = build->fd};
 }
 
-/* Indexes what a stripped file has: .dynsym and .gnu_debugdata or, if that cannot be used or is too
- * large, the former alone. Returns 0, -EFBIG or -ENOMEM. */
+/* Indexes what a stripped file has: .dynsym and .gnu_debugdata, or the builtins of V8; if neither
+ * can be used or both are too large, .dynsym alone. Returns 0, -EFBIG or -ENOMEM. */
 static int index_stripped(struct build *build, const struct elf_image *image, size_t cap_bytes)
 {
 	int r;
@@ -454,6 +443,10 @@ static int index_stripped(struct build *build, const struct elf_image *image, si
 	build_reset(build);
 	r = index_packed(build, image, cap_bytes);
 	build_reset(build);
+	if (r == -ENOENT) {
+		r = index_builtins(build, image, cap_bytes);
+		build_reset(build);
+	}
 	return r == 0 || r == -ENOMEM ? r : index_section(build, image, SHT_DYNSYM, cap_bytes);
 }
 

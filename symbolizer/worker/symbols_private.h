@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of symbols.h share: symbols.c (creation and lookup), symbol_sections.c (where code
- * and tables are), symbol_table.c (building the index), symbol_debug.c (debug files) and
- * symbol_plt.c (names of procedure linkage tables). */
+ * and tables are), symbol_table.c (building the index), symbol_sort.c (sorting it), symbol_debug.c
+ * (debug files) and symbol_plt.c (names of procedure linkage tables). */
 #ifndef SYMBOLIZER_WORKER_SYMBOLS_PRIVATE_H
 #define SYMBOLIZER_WORKER_SYMBOLS_PRIVATE_H
 
@@ -47,7 +47,7 @@ struct symbols {
 	int further_fds[NAMER_FILES_MAX];
 	unsigned int further_count;
 	/* Of the entries: in the file or its debug file, and, in memory that is owned, those of
-	 * .gnu_debugdata. */
+	 * .gnu_debugdata or of V8's builtins. */
 	struct name_tables names;
 	bool has_symtab;  /* the functions are those of a .symtab */
 	uint16_t machine; /* EM_* */
@@ -114,6 +114,11 @@ bool symbol_table_read_name(const struct name_tables *tables, uint32_t offset, c
 			    struct symbol *symbol);
 bool symbol_table_read_entry(const struct symbols *symbols, const struct symbol_entry *entry,
 			     const char *suffix, struct symbol *symbol);
+
+/* symbol_sort.c */
+
+/* Sorts entries by `start`. */
+void symbol_sort(struct symbol_entry *entries, size_t count);
 
 /* symbol_plt.c */
 
