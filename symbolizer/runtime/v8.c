@@ -13,9 +13,10 @@
  * Usually V8 also maps the builtins a second time near the end of the reservation, so that calls
  * between both are short (CodeRange::RemapEmbeddedBuiltins, src/heap/code-range.cc). It does not if
  * the heap may have less than 2 GiB (in a small container, or by --max-old-space-size), or if the
- * reservation is near the file. Wherever they are mapped, the interpreter is a range of its own.
- *
- * Nothing in memory has to be read for that.
+ * reservation is near the file. If V8 cannot open the file, because there is no /proc or the file
+ * was replaced meanwhile, it copies the builtins into the reservation. A copy is recognised by its
+ * size and by the code of InterpreterEntryTrampoline. Wherever the builtins are, the interpreter is
+ * a range of its own.
  *
  * Example (Node 22): the file is mapped at 0x400000, with the builtins at 0x1d52000. There is
  * another mapping of this part at 0x7f957fe00000 - 0x7f957ffe0000, and executable memory without a
@@ -36,6 +37,8 @@
 #define CODE_RANGE_BYTES (512ull << 20)
 
 enum {
+	PAGE_BYTES = 4096,
+	CODE_UNIT_BYTES = 256 << 10, /* AllocatePageSize() of code */
 	FRAME_WORDS = 3,
 	MARKED_WORDS = 2,
 };
@@ -76,14 +79,14 @@ static void add_range(struct runtime_layout *layout, uint64_t start, uint64_t en
 		    .start = start, .end = end, .data = data, .in_file = in_file};
 }
 
-/* Adds the interpreter in the builtins that are mapped with this bias. */
+/* Adds the interpreter in builtins with this bias, which are mapped from the file or a copy. */
 static void add_interpreter(struct runtime_layout *layout, const struct v8_image *image,
-			    uint64_t bias)
+			    uint64_t bias, bool in_file)
 {
 	add_range(layout, image->builtins.entry + bias, image->builtins.entry_end + bias,
-		  V8_RANGE_ENTRY, true);
+		  V8_RANGE_ENTRY, in_file);
 	add_range(layout, image->builtins.handlers + bias, image->builtins.end + bias,
-		  V8_RANGE_HANDLERS, true);
+		  V8_RANGE_HANDLERS, in_file);
 }
 
 static int compare_mappings(const void *a, const void *b)
@@ -93,29 +96,98 @@ static int compare_mappings(const void *a, const void *b)
 	return first->start < second->start ? -1 : first->start > second->start;
 }
 
-/* Finds the mappings that contain all builtins, sorted by address, and adds their interpreters.
- * Returns how many they are. */
-static unsigned int add_interpreters(const struct runtime_process *process,
-				     struct runtime_layout *layout,
-				     struct runtime_mapping *mappings)
+/* Adds the interpreters of the mappings that contain all builtins. Returns how many they are. */
+static unsigned int add_mapped(const struct runtime_process *process, struct runtime_layout *layout,
+			       struct runtime_mapping *mappings)
 {
-	const struct v8_image *image = process->image;
+	const struct v8_builtins *builtins = &((const struct v8_image *)process->image)->builtins;
 	unsigned int count = 0;
 
 	for (unsigned int i = 0; i < process->mapping_count && count < V8_ISOLATES_MAX; i++) {
 		const struct runtime_mapping *m = &process->mappings[i];
 
-		if (m->start <= image->builtins.start + m->bias &&
-		    m->end >= image->builtins.end + m->bias)
-			mappings[count++] = *m;
+		if (m->start > builtins->start + m->bias || m->end < builtins->end + m->bias)
+			continue;
+		add_interpreter(layout, process->image, m->bias, true);
+		mappings[count++] = *m;
 	}
-	qsort(mappings, count, sizeof(mappings[0]), compare_mappings);
-	for (unsigned int i = 0; i < count; i++)
-		add_interpreter(layout, image, mappings[i].bias);
 	return count;
 }
 
-/* Adds [start, end) without what the mappings of the file cover. */
+/* Returns whether a copy of the builtins starts at this address. */
+static bool is_copy(const struct runtime_process *process, uint64_t start)
+{
+	const struct v8_image *image = process->image;
+	const uint64_t entry = image->builtins.entry - image->builtins.start;
+	uint8_t code[V8_ENTRY_START_BYTES];
+
+	return memory_read(process->memory, start + entry, code, sizeof(code)) == 0 &&
+	       memcmp(code, image->entry_start, sizeof(code)) == 0;
+}
+
+/* Mappings of the builtins, and after them the copies that were found. */
+struct copies {
+	const struct runtime_process *process;
+	uint64_t bytes; /* of one, in whole pages */
+	struct runtime_mapping *mappings;
+	unsigned int mapped, count;
+};
+
+/* Returns whether the builtins are mapped in the reservation that begins with this area. */
+static bool has_mapping(const struct copies *copies, const struct runtime_code_area *area)
+{
+	for (unsigned int i = 0; i < copies->mapped; i++) {
+		if (copies->mappings[i].start - area->start < CODE_RANGE_BYTES)
+			return true;
+	}
+	return false;
+}
+
+/* Adds the copy of the builtins that starts at this address, if there is one, and no other builtins
+ * are there. */
+static void add_copy(struct copies *copies, struct runtime_layout *layout, uint64_t start)
+{
+	const struct v8_image *image = copies->process->image;
+	const uint64_t bias = start - image->builtins.start;
+
+	for (unsigned int i = 0; i < copies->count; i++) {
+		const struct runtime_mapping *m = &copies->mappings[i];
+
+		if (m->start < start + copies->bytes && start < m->end)
+			return;
+	}
+	if (copies->count == V8_ISOLATES_MAX || !is_copy(copies->process, start))
+		return;
+	copies->mappings[copies->count++] =
+	    (struct runtime_mapping){.start = start, .end = start + copies->bytes, .bias = bias};
+	add_interpreter(layout, image, bias, false);
+}
+
+/* Adds the interpreters of copies, in reservations without a mapping. V8 allocates a copy at the
+ * end of a reservation, in whole units of 256 KiB (CodeRange::RemapEmbeddedBuiltins). In Node 24
+ * and later, the rest of the reservation is executable, too, and in the same area. */
+static void add_copies(struct copies *copies, struct runtime_layout *layout)
+{
+	const struct runtime_code_memory *memory = copies->process->code_memory;
+	const uint64_t unit = CODE_UNIT_BYTES, allocated = (copies->bytes + unit - 1) & -unit;
+
+	for (unsigned int i = 0; memory && i < memory->count; i++) {
+		const struct runtime_code_area *area = &memory->areas[i];
+		uint64_t end = area->end;
+
+		if (area->label[0] || end - area->start < copies->bytes ||
+		    has_mapping(copies, area))
+			continue;
+		add_copy(copies, layout, area->start);
+		for (; end - area->start > allocated; end -= CODE_RANGE_BYTES) {
+			add_copy(copies, layout, end - allocated);
+			if (end - area->start < CODE_RANGE_BYTES)
+				break;
+		}
+	}
+}
+
+/* Adds [start, end) without where the builtins are. */
 static void add_code(struct runtime_layout *layout, const struct runtime_mapping *mappings,
 		     unsigned int count, uint64_t start, uint64_t end)
 {
@@ -185,10 +257,19 @@ static int v8_attach(struct runtime_process *process)
 	}
 	process->follows_code_memory = true;
 	fill_block(&process->layout, process->image);
-	const unsigned int count = add_interpreters(process, &process->layout, mappings);
-	add_reservations(process, &process->layout, mappings, count);
+	const unsigned int mapped = add_mapped(process, &process->layout, mappings);
+	const struct v8_builtins *builtins = &((const struct v8_image *)process->image)->builtins;
+	struct copies copies = {.process = process,
+				.bytes = (builtins->end - builtins->start + PAGE_BYTES - 1) &
+					 -(uint64_t)PAGE_BYTES,
+				.mappings = mappings,
+				.mapped = mapped,
+				.count = mapped};
+	add_copies(&copies, &process->layout);
+	qsort(mappings, copies.count, sizeof(mappings[0]), compare_mappings);
+	add_reservations(process, &process->layout, mappings, copies.count);
 	/* Mappings are reported as they are made, and lead to another attach. */
-	return count ? 0 : -EAGAIN;
+	return mapped ? 0 : -EAGAIN;
 }
 
 /* Adds a frame that is shown as a fixed name in brackets. */

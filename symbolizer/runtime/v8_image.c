@@ -107,9 +107,11 @@ static bool examine_entry(struct v8_image *image, const struct runtime_file *fil
 	uint8_t code[V8_ENTRY_BYTES_MAX];
 	const uint64_t length = image->builtins.entry_end - image->builtins.entry;
 
-	return length <= sizeof(code) &&
-	       runtime_file_read(file, image->builtins.entry, code, (size_t)length) == 0 &&
-	       v8_entry_examine(&image->entry, code, (size_t)length);
+	if (length > sizeof(code) || length < sizeof(image->entry_start) ||
+	    runtime_file_read(file, image->builtins.entry, code, (size_t)length) < 0)
+		return false;
+	memcpy(image->entry_start, code, sizeof(image->entry_start));
+	return v8_entry_examine(&image->entry, code, (size_t)length);
 }
 
 /* Reads Bytecodes::kBytecodeSizes (src/interpreter/bytecodes.h). Without it, lines of baseline code

@@ -83,6 +83,8 @@ enum {
 	/* Bytes of Bytecodes::kBytecodeSizes: a size for each scale of at most 256 bytecodes. */
 	V8_BYTECODE_SIZES_MAX = V8_BYTECODE_SCALES * 256,
 	V8_FRAME_TYPES_MAX = 64,
+	/* Of InterpreterEntryTrampoline, by which a copy of the builtins is recognised. */
+	V8_ENTRY_START_BYTES = 128,
 };
 
 struct v8_image {
@@ -91,6 +93,7 @@ struct v8_image {
 	uint32_t constants[V8_CONSTANT_COUNT];
 	struct v8_builtins builtins;
 	struct v8_entry entry;
+	uint8_t entry_start[V8_ENTRY_START_BYTES];
 	uint32_t irregexp_marker; /* the type of frames of regular expressions */
 	uint32_t wasm_marker;
 	/* Sizes of bytecodes: `bytecode_count` for operands of one byte, then for those of two and

@@ -194,9 +194,9 @@ class Node(lib.Case):
             print(f"NOT TESTED: no Node {', '.join(missing)} on this machine", flush=True)
 
     @contextlib.contextmanager
-    def program(self, node, options, arguments, samples=1000):
+    def program(self, node, options, arguments, samples=1000, wrapper=()):
         seconds = str((WARM_UP_SECONDS + 4 + samples / 100) * lib.STRETCH + lib.PATIENCE)
-        command = [node, *options, "--allow-natives-syntax", "--stack-size=4000", PROGRAM, seconds, self.told(), *arguments]
+        command = [*wrapper, node, *options, "--allow-natives-syntax", "--stack-size=4000", PROGRAM, seconds, self.told(), *arguments]
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.told())
         with self.started(*command, stderr=subprocess.DEVNULL) as process:
@@ -223,9 +223,9 @@ class Node(lib.Case):
         recording = self.record("-p", process.pid, seconds=3, freq=499, outputs=("out.folded", "out.otlp"))
         return recording, otlp_decode.read(recording.path("out.otlp"))
 
-    def check(self, node, version, mode):
+    def check(self, node, version, mode, wrapper=()):
         options, arguments, tier = MODES[mode]
-        with self.program(node, options, arguments) as process:
+        with self.program(node, options, arguments, wrapper=wrapper) as process:
             recording, samples = self.samples(process)
         self.check_told(version, tier)
         verdicts = collections.Counter()
@@ -265,6 +265,14 @@ class Node(lib.Case):
                     # Code of the optimizing compilers has it inlined.
                     if mode == "baseline":
                         self.check_builtins(mapped)
+
+    def test_copied_builtins(self):
+        """Where a process has no /proc, V8 copies its builtins to memory without a file, once for each isolate."""
+        wrapper = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh")
+        for node, version in self.machines.items():
+            for mode in ("all tiers", "worker thread"):
+                with self.subTest(node=node, mode=mode):
+                    self.check(node, version, mode, wrapper)
 
     def check_builtins(self, samples):
         """V8's own functions have their names: Array.prototype.map, from C++ to JavaScript, and all others."""

@@ -4,6 +4,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "bpf/runtime/v8.h"
 #include "symbolizer/runtime/limits.h"
@@ -28,19 +30,24 @@ static const struct v8_image image = {.builtins = {.start = BUILTINS,
 						   .end = BUILTINS_END,
 						   .entry = ENTRY,
 						   .entry_end = ENTRY + 0x100,
-						   .handlers = HANDLERS}};
+						   .handlers = HANDLERS},
+				      .entry_start = "the code of the trampoline"};
 static struct runtime_code_memory memory;
+static struct memory process_memory;
 static struct runtime_process process;
 
 static void setup(void)
 {
-	process =
-	    (struct runtime_process){.ops = &runtime_v8, .image = &image, .code_memory = &memory};
+	process_memory.fd = memfd_create("memory", MFD_CLOEXEC);
+	memory_allow(&process_memory, 1000, 1 << 20);
+	process = (struct runtime_process){
+	    .ops = &runtime_v8, .image = &image, .code_memory = &memory, .memory = &process_memory};
 }
 
 static void teardown(void)
 {
 	runtime_v8.detach(&process);
+	close(process_memory.fd);
 }
 
 TestSuite(v8_ranges, .init = setup, .fini = teardown);
@@ -68,6 +75,24 @@ static void add_area(uint64_t start, uint64_t end)
 	memory.areas[memory.count++] = (struct runtime_code_area){.start = start, .end = end};
 }
 
+/* Copies the builtins to memory without a file. */
+static void copy_builtins(uint64_t start)
+{
+	const off_t at = (off_t)(start + ENTRY - BUILTINS);
+
+	cr_assert_eq(pwrite(process_memory.fd, image.entry_start, sizeof(image.entry_start), at),
+		     (ssize_t)sizeof(image.entry_start));
+}
+
+static bool is_in_area(uint64_t address)
+{
+	for (unsigned int i = 0; i < memory.count; i++) {
+		if (address >= memory.areas[i].start && address < memory.areas[i].end)
+			return true;
+	}
+	return false;
+}
+
 /* Attaches, and checks that no range overlaps another one. */
 static void attach(void)
 {
@@ -91,7 +116,7 @@ static int data_at(uint64_t address)
 		const struct runtime_range *r = &process.layout.ranges[i];
 
 		if (address >= r->start && address < r->end) {
-			cr_assert_eq(r->in_file, r->data != V8_RANGE_CODE);
+			cr_assert_eq(r->in_file, r->data != V8_RANGE_CODE && !is_in_area(address));
 			return (int)r->data;
 		}
 	}
@@ -178,6 +203,91 @@ Test(v8_ranges, each_isolate_has_its_own)
 		cr_expect_eq(data_at(CODE + 2 * i * RESERVATION), V8_RANGE_CODE);
 		cr_expect_eq(data_at(CODE + (2 * i + 1) * RESERVATION), -1);
 	}
+}
+
+/* Node 20 and 22. */
+Test(v8_ranges, a_copy_of_the_builtins_is_memory_of_its_own)
+{
+	const uint64_t start = CODE + 511 * MIB;
+
+	map_file(0x400000);
+	add_area(CODE, CODE + MIB);
+	add_area(start, start + BUILTINS_END - BUILTINS);
+	copy_builtins(start);
+	attach();
+	expect_interpreter(0x400000);
+	expect_interpreter(start - BUILTINS);
+	cr_expect_eq(data_at(start - 1), V8_RANGE_CODE);
+	cr_expect_eq(data_at(start + BUILTINS_END - BUILTINS), V8_RANGE_CODE);
+}
+
+/* Node 24 and 26: the code of two isolates is one area. */
+Test(v8_ranges, copies_of_the_builtins_are_at_the_end_of_reservations)
+{
+	const uint64_t unit = 256 << 10;
+
+	map_file(0x400000);
+	add_area(CODE, CODE + 2 * RESERVATION);
+	copy_builtins(CODE + RESERVATION - unit);
+	copy_builtins(CODE + 2 * RESERVATION - unit);
+	attach();
+	expect_interpreter(CODE + RESERVATION - unit - BUILTINS);
+	expect_interpreter(CODE + 2 * RESERVATION - unit - BUILTINS);
+	cr_expect_eq(data_at(CODE + RESERVATION - unit - 1), V8_RANGE_CODE);
+	cr_expect_eq(data_at(CODE + RESERVATION - 1), V8_RANGE_CODE);
+}
+
+Test(v8_ranges, other_code_is_no_copy_of_the_builtins)
+{
+	map_file(0x400000);
+	add_area(CODE, CODE + BUILTINS_END - BUILTINS);
+	copy_builtins(CODE + 1);
+	add_area(CODE + MIB, CODE + MIB + BUILTINS_END - BUILTINS - 1);
+	copy_builtins(CODE + MIB);
+	attach();
+	cr_expect_eq(data_at(CODE + ENTRY - BUILTINS), V8_RANGE_CODE);
+	cr_expect_eq(data_at(CODE + MIB + ENTRY - BUILTINS), V8_RANGE_CODE, "it has less room");
+	cr_expect_eq(process.layout.range_count, 3);
+}
+
+Test(v8_ranges, copies_of_the_builtins_do_not_overlap)
+{
+	const uint64_t bytes = BUILTINS_END - BUILTINS;
+
+	map_file(0x400000);
+	add_area(CODE, CODE + (256 << 10) + bytes / 2);
+	copy_builtins(CODE);
+	copy_builtins(CODE + bytes / 2);
+	attach();
+	expect_interpreter(CODE - BUILTINS);
+}
+
+Test(v8_ranges, nothing_is_read_where_the_builtins_are_mapped)
+{
+	const uint64_t bias = CODE + RESERVATION - MIB;
+
+	map_file(0x400000);
+	map_builtins(bias);
+	add_area(CODE, CODE + MIB);
+	/* The next reservation has a copy. */
+	add_area(CODE + RESERVATION, CODE + RESERVATION + BUILTINS_END - BUILTINS);
+	copy_builtins(CODE);
+	copy_builtins(CODE + RESERVATION);
+	attach();
+	expect_interpreter(bias);
+	expect_interpreter(CODE + RESERVATION - BUILTINS);
+	cr_expect_eq(data_at(CODE + ENTRY - BUILTINS), V8_RANGE_CODE);
+	cr_expect_eq(process_memory.reads_left, 1000 - 1);
+}
+
+Test(v8_ranges, memory_that_cannot_be_read_is_no_copy_of_the_builtins)
+{
+	map_file(0x400000);
+	add_area(CODE, CODE + RESERVATION);
+	copy_builtins(CODE);
+	memory_allow(&process_memory, 0, 0);
+	attach();
+	cr_expect_eq(data_at(CODE + ENTRY - BUILTINS), V8_RANGE_CODE);
 }
 
 Test(v8_ranges, code_in_files_that_exist_in_memory_is_not_v8s)
