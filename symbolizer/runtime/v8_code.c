@@ -450,7 +450,10 @@ int v8_code_show(struct v8_codes *codes, struct v8_functions *functions, struct 
 	if (r == -ESRCH || r == -ENOENT)
 		return r == -ENOENT ? 0 : r;
 	if (!found) {
-		frames->used = 0;
+		frames->used = frames->count = 0;
+		/* The code of such a function is glue. */
+		if (v8_function_is_wasm(heap, place->shared))
+			return 0;
 		frames->frames[0] = (struct named_frame){.function = UNKNOWN_INLINED, .file = ""};
 		frames->count = 1;
 	}

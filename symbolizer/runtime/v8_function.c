@@ -111,6 +111,15 @@ int v8_function_bytecodes(struct v8_heap *heap, const struct v8_function *functi
 	return r < 0 ? r : -ESTALE;
 }
 
+bool v8_function_is_wasm(struct v8_heap *heap, uint64_t address)
+{
+	const uint32_t offset = v8_constant(heap, V8_SHARED_DATA);
+	uint64_t data;
+
+	return v8_heap_word(heap, address + V8_TAG, offset, &data) == 0 &&
+	       v8_heap_check(heap, data, V8_TYPE_WASM_EXPORT) == 0;
+}
+
 /* Reads the table of positions of the bytecodes. Without it, the function has no lines. */
 static int read_positions(struct v8_heap *heap, struct v8_function *function)
 {

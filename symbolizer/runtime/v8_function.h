@@ -41,6 +41,9 @@ int v8_function_get(struct v8_functions *functions, struct v8_heap *heap, uint64
 int v8_function_bytecodes(struct v8_heap *heap, const struct v8_function *function,
 			  uint64_t *bytecodes);
 
+/* Returns whether a module of WebAssembly exports the function at `address` (without the tag). */
+bool v8_function_is_wasm(struct v8_heap *heap, uint64_t address);
+
 /* Finds the source position of a bytecode. */
 struct v8_position v8_function_position(const struct v8_heap *heap,
 					const struct v8_function *function, uint32_t bytecode);

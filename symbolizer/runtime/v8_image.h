@@ -70,6 +70,8 @@
 	  188, 187)                                                                                \
 	X(TYPE_WRAPPER, "type_SharedFunctionInfoWrapper__SHARED_FUNCTION_INFO_WRAPPER_TYPE", NULL, \
 	  0, 0, 195, 195)                                                                          \
+	X(TYPE_WASM_EXPORT, "type_WasmExportedFunctionData__WASM_EXPORTED_FUNCTION_DATA_TYPE",     \
+	  NULL, 226, 231, 181, 180)                                                                \
 	X(TYPE_FIXED_ARRAY, "type_FixedArray__FIXED_ARRAY_TYPE", NULL, 175, 174, 205, 205)
 
 enum v8_constant {
