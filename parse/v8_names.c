@@ -168,12 +168,13 @@ static int look_for_pointer(struct search *search, uint64_t vaddr, struct cursor
 /* Finds the table of names. Some linkers place read-only data next to code. */
 static int find_entries(struct search *search)
 {
-	look_at_segments(search, false, sizeof(known_name), look_for_name);
-	if (!search->place_count)
-		look_at_segments(search, true, sizeof(known_name), look_for_name);
-	if (!search->place_count)
-		return -ENOENT;
-	const int r = look_at_segments(search, false, POINTER_BYTES, look_for_pointer);
+	int r = look_at_segments(search, false, sizeof(known_name), look_for_name);
+
+	if (r == -ENOENT && !search->place_count)
+		r = look_at_segments(search, true, sizeof(known_name), look_for_name);
+	if (r != -ENOENT || !search->place_count)
+		return r;
+	r = look_at_segments(search, false, POINTER_BYTES, look_for_pointer);
 	return r == -ENOENT ? look_at_segments(search, true, POINTER_BYTES, look_for_pointer) : r;
 }
 

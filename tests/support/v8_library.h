@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The library of v8_library.S as a part of the program that includes this header (once): as it was
- * linked, and stripped. Changes of one of them lie at the same places of the other, up to where the
- * stripped one ends. */
+ * linked, and stripped. The segments of both are the same. */
 #ifndef V8_LIBRARY_H
 #define V8_LIBRARY_H
 

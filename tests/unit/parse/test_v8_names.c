@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Proves on a library that the assembler makes (fixture_v8.S): all builtins have the address, the
- * size and the name that the linker knows, in a stripped file, too; a file that differs has no
- * names; and reads may fail at any moment. */
+/* Proves on a library that the assembler makes (tests/support/v8_library.S): all builtins have the
+ * address, the size and the name that the linker knows, in a stripped file, too; a file that
+ * differs has no names; and reads may fail at any moment. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
