@@ -270,13 +270,25 @@ int elf_lookup_local(const struct elf_lookup *lookup, const char *name, struct e
 	return -ENOENT;
 }
 
+struct wanted {
+	const char *name;
+	size_t length; /* with its NUL */
+};
+
+static int look_for_name(void *context, uint64_t at, struct cursor piece)
+{
+	const struct wanted *wanted = context;
+
+	(void)at;
+	slices_pause_when_due();
+	return memmem(piece.at, cursor_left(&piece), wanted->name, wanted->length) ? 0 : -ENOENT;
+}
+
 bool elf_lookup_may_have_local(const struct elf_lookup *lookup, const char *name)
 {
 	const struct elf_section *strings = lookup->strings;
-	const size_t length = strlen(name) + 1;
+	struct wanted wanted = {name, strlen(name) + 1};
 	struct elf_window window;
-	struct cursor c;
-	bool found = false;
 
 	if (!lookup->symbols || !strings || strings->flags & SHF_COMPRESSED)
 		return false;
@@ -284,12 +296,7 @@ bool elf_lookup_may_have_local(const struct elf_lookup *lookup, const char *name
 			strings->size < ELF_LOOKUP_STRINGS_BYTES_MAX
 			    ? strings->size
 			    : ELF_LOOKUP_STRINGS_BYTES_MAX);
-	for (uint64_t at = 0; !found && elf_window_get(&window, at, length, &c) == 0;) {
-		slices_pause_when_due();
-		found = memmem(c.at, cursor_left(&c), name, length) != NULL;
-		/* The name may be at the end of a piece and the start of the next one. */
-		at += cursor_left(&c) - length + 1;
-	}
+	const int r = elf_window_pieces(&window, 0, wanted.length, look_for_name, &wanted);
 	elf_window_fini(&window);
-	return found;
+	return r == 0;
 }

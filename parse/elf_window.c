@@ -120,6 +120,39 @@ int elf_window_move(struct elf_window *window, uint64_t at, uint64_t need)
 	return rc;
 }
 
+int elf_window_pieces(struct elf_window *window, uint64_t base, size_t need, elf_window_look *look,
+		      void *context)
+{
+	struct cursor piece;
+	uint64_t at = 0;
+	int r;
+
+	while ((r = elf_window_get(window, at, need, &piece)) == 0 &&
+	       (r = look(context, base + at, piece)) == -ENOENT)
+		at += cursor_left(&piece) - need + 1;
+	return r == -ENODATA ? -ENOENT : r;
+}
+
+int elf_window_segments(const struct elf_image *image, bool executable, uint64_t *left, size_t need,
+			elf_window_look *look, void *context)
+{
+	int r = -ENOENT;
+
+	for (unsigned int i = 0; i < image->segment_count && r == -ENOENT; i++) {
+		const struct elf_segment *segment = &image->segments[i];
+		const uint64_t length = segment->file_size < *left ? segment->file_size : *left;
+		struct elf_window window;
+
+		if (segment->executable != executable)
+			continue;
+		*left -= length;
+		elf_window_init(&window, &image->source, segment->offset, length);
+		r = elf_window_pieces(&window, segment->vaddr, need, look, context);
+		elf_window_fini(&window);
+	}
+	return r;
+}
+
 int elf_window_copy(const struct elf_window *window, uint64_t at, void *bytes, size_t room)
 {
 	if (at > window->length)

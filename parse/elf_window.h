@@ -6,6 +6,7 @@
 #ifndef PARSE_ELF_WINDOW_H
 #define PARSE_ELF_WINDOW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -68,6 +69,22 @@ static inline int elf_window_get(struct elf_window *window, uint64_t at, uint64_
 				 window->filled - (size_t)(at - window->at));
 	return r;
 }
+
+/* Looks at a piece of a range or segment, which starts at the offset or virtual address `at`.
+ * Returns -ENOENT to go on. */
+typedef int elf_window_look(void *context, uint64_t at, struct cursor piece);
+
+/* Passes all of the range to `look`, in pieces that overlap by `need` - 1 bytes, so that whatever
+ * has `need` bytes is in one of them as a whole. The first byte has the offset `base`. Returns what
+ * `look` has returned at last; -ENOENT: it went on to the end of the range or of the file; -ENOMEM;
+ * or the source's error. */
+int elf_window_pieces(struct elf_window *window, uint64_t base, size_t need, elf_window_look *look,
+		      void *context);
+
+/* Does the same with the segments of an image that are executable or are not, but with no more than
+ * `*left` bytes of them, from which those are subtracted. */
+int elf_window_segments(const struct elf_image *image, bool executable, uint64_t *left, size_t need,
+			elf_window_look *look, void *context);
 
 /* Copies up to `room` bytes from the offset `at` of the range, without moving the window, so that
  * cursors stay valid. Returns their number, which is smaller at the end of the range, or an

@@ -27,10 +27,6 @@ enum {
 	 * many sizes of each row are compared. */
 	SIZES_ALIGNMENT = 16,
 	SIZES_COMPARED = 14,
-	/* Bytes that each of three searches covers: for the table, the code and the sizes. Official
-	 * builds and Debian's need up to 22 MiB. Together they take at most some 80 ms, unless the
-	 * disk is slow. */
-	SCAN_BYTES_MAX = 64 << 20,
 };
 
 /* What is searched, in `need` bytes from each multiple of `alignment` on. */
@@ -49,40 +45,23 @@ struct scan {
 	uint64_t found;
 };
 
-static int scan_segment(struct scan *scan, const struct elf_segment *segment)
+static int scan_piece(void *context, uint64_t vaddr, struct cursor piece)
 {
-	uint64_t at = -segment->vaddr & (scan->alignment - 1);
-	struct elf_window window;
-	struct cursor c;
+	struct scan *scan = context;
 	int r = -ENOENT;
 
-	elf_window_init(&window, &scan->image->source, segment->offset,
-			segment->file_size < scan->left ? segment->file_size : scan->left);
-	scan->left -= window.length;
-	while (r == -ENOENT && (r = elf_window_get(&window, at, scan->need, &c)) == 0) {
-		const uint64_t first = at;
-
-		r = -ENOENT;
-		for (; r == -ENOENT && at - first + scan->need <= cursor_left(&c);
-		     at += scan->alignment) {
-			if (scan->matches(scan, c.at + (at - first)) &&
-			    scan->candidates++ < CANDIDATES_MAX)
-				r = scan->take(scan, segment->vaddr + at);
-		}
+	for (uint64_t at = -vaddr & (scan->alignment - 1);
+	     r == -ENOENT && at + scan->need <= cursor_left(&piece); at += scan->alignment) {
+		if (scan->matches(scan, piece.at + at) && scan->candidates++ < CANDIDATES_MAX)
+			r = scan->take(scan, vaddr + at);
 	}
-	elf_window_fini(&window);
-	return r == -ENODATA ? -ENOENT : r;
+	return r;
 }
 
 static int scan_segments(struct scan *scan, bool executable)
 {
-	int r = -ENOENT;
-
-	for (unsigned int i = 0; i < scan->image->segment_count && r == -ENOENT; i++) {
-		if (scan->image->segments[i].executable == executable)
-			r = scan_segment(scan, &scan->image->segments[i]);
-	}
-	return r;
+	return elf_window_segments(scan->image, executable, &scan->left, scan->need, scan_piece,
+				   scan);
 }
 
 /* Reads up to `most` bytes of the file at a virtual address into memory that the caller frees.
@@ -255,7 +234,7 @@ int v8_builtins_find_table(struct v8_builtins_table *table, const struct elf_ima
 				.alignment = TABLE_ALIGNMENT,
 				.need = HASHES_BYTES +
 					(size_t)COMPARED * table->entry_words * WORD_BYTES,
-				.left = SCAN_BYTES_MAX,
+				.left = V8_SEARCH_BYTES_MAX,
 				.matches = table_matches,
 				.take = table_take,
 				.table = table};
@@ -268,7 +247,7 @@ int v8_builtins_find_table(struct v8_builtins_table *table, const struct elf_ima
 	struct scan of_code = {.image = image,
 			       .alignment = PAGE_BYTES,
 			       .need = builtin_end(&table->builtins[COMPARED - 1]),
-			       .left = SCAN_BYTES_MAX,
+			       .left = V8_SEARCH_BYTES_MAX,
 			       .matches = code_matches,
 			       .take = code_take,
 			       .table = table};
@@ -353,7 +332,7 @@ int v8_bytecode_sizes_find(uint64_t *vaddr, const struct elf_image *image, unsig
 	struct scan scan = {.image = image,
 			    .alignment = SIZES_ALIGNMENT,
 			    .need = (size_t)count * V8_BYTECODE_SCALES,
-			    .left = SCAN_BYTES_MAX,
+			    .left = V8_SEARCH_BYTES_MAX,
 			    .matches = sizes_match,
 			    .take = sizes_take,
 			    .bytecodes = count};

@@ -43,6 +43,10 @@ enum {
 	/* InterpreterEntryTrampoline has 876, 876, 524 and 564 bytes in V8 11.3, 12.4, 13.6 and
 	 * 14.6. */
 	V8_ENTRY_BYTES_MAX = 4096,
+	/* Bytes that each search covers: for the table, the code, the sizes, and for names
+	 * (v8_names.h). Official builds and Debian's need up to 22 MiB. The first three take at
+	 * most some 80 ms together, unless the disk is slow. */
+	V8_SEARCH_BYTES_MAX = 64 << 20,
 	/* The scales of the operands of bytecodes: one, two and four bytes. */
 	V8_BYTECODE_SCALES = 3,
 };

@@ -21,8 +21,6 @@ enum {
 	/* Places of the known name, and pointers to it, that are looked at. A file has one, and a
 	 * library has another pointer in its relocations. */
 	PLACES_MAX = 4,
-	/* Bytes that each of two searches covers, as in v8_builtins.c. */
-	SEARCH_BYTES_MAX = 64 << 20,
 	TEXTS_BYTES_FIRST = 64 << 10,
 	TEXTS_BYTES_MAX = V8_BUILTINS_MAX * (NAME_BYTES + 16),
 };
@@ -41,36 +39,6 @@ struct search {
 	unsigned int place_count, pointer_count;
 	uint64_t entries; /* where the table of names is */
 };
-
-/* Passes the bytes of all segments of a kind to `look`, in pieces that overlap by `need` - 1 bytes,
- * until that returns something else than -ENOENT, which is returned. */
-static int look_at_segments(struct search *search, bool executable, size_t need,
-			    int (*look)(struct search *search, uint64_t vaddr, struct cursor c))
-{
-	uint64_t left = SEARCH_BYTES_MAX;
-	int r = -ENOENT;
-
-	for (unsigned int i = 0; i < search->image->segment_count && r == -ENOENT; i++) {
-		const struct elf_segment *segment = &search->image->segments[i];
-		const uint64_t length = segment->file_size < left ? segment->file_size : left;
-		struct elf_window window;
-		struct cursor c;
-		uint64_t at = 0;
-
-		if (segment->executable != executable)
-			continue;
-		left -= length;
-		elf_window_init(&window, &search->image->source, segment->offset, length);
-		while (r == -ENOENT && (r = elf_window_get(&window, at, need, &c)) == 0) {
-			r = look(search, segment->vaddr + at, c);
-			at += cursor_left(&c) - need + 1;
-		}
-		elf_window_fini(&window);
-		if (r == -ENODATA)
-			r = -ENOENT;
-	}
-	return r;
-}
 
 /* Returns the length of the name at the start of the bytes, or 0 if there is none. */
 static size_t name_length(const char *name, size_t bytes)
@@ -134,8 +102,9 @@ static int take_entry(struct search *search, uint64_t vaddr)
 }
 
 /* Looks for the known name, and collects its places. */
-static int look_for_name(struct search *search, uint64_t vaddr, struct cursor c)
+static int look_for_name(void *context, uint64_t vaddr, struct cursor c)
 {
+	struct search *search = context;
 	const uint8_t *const bytes = c.at, *found;
 
 	while ((found = memmem(c.at, cursor_left(&c), known_name, sizeof(known_name))) &&
@@ -147,8 +116,9 @@ static int look_for_name(struct search *search, uint64_t vaddr, struct cursor c)
 }
 
 /* Looks for a pointer to the known name in the table of names. */
-static int look_for_pointer(struct search *search, uint64_t vaddr, struct cursor c)
+static int look_for_pointer(void *context, uint64_t vaddr, struct cursor c)
 {
+	struct search *search = context;
 	const uint64_t unaligned = -vaddr & (POINTER_BYTES - 1);
 	int r = -ENOENT;
 
@@ -168,14 +138,20 @@ static int look_for_pointer(struct search *search, uint64_t vaddr, struct cursor
 /* Finds the table of names. Some linkers place read-only data next to code. */
 static int find_entries(struct search *search)
 {
-	int r = look_at_segments(search, false, sizeof(known_name), look_for_name);
+	const struct elf_image *image = search->image;
+	uint64_t left = V8_SEARCH_BYTES_MAX;
+	int r = elf_window_segments(image, false, &left, sizeof(known_name), look_for_name, search);
 
 	if (r == -ENOENT && !search->place_count)
-		r = look_at_segments(search, true, sizeof(known_name), look_for_name);
+		r = elf_window_segments(image, true, &left, sizeof(known_name), look_for_name,
+					search);
 	if (r != -ENOENT || !search->place_count)
 		return r;
-	r = look_at_segments(search, false, POINTER_BYTES, look_for_pointer);
-	return r == -ENOENT ? look_at_segments(search, true, POINTER_BYTES, look_for_pointer) : r;
+	left = V8_SEARCH_BYTES_MAX;
+	r = elf_window_segments(image, false, &left, POINTER_BYTES, look_for_pointer, search);
+	return r == -ENOENT ? elf_window_segments(image, true, &left, POINTER_BYTES,
+						  look_for_pointer, search)
+			    : r;
 }
 
 /* Adds a name, with the prefix, to the texts. */
@@ -222,8 +198,8 @@ static int read_names(struct v8_names *names, const struct search *search, uint6
 	return 0;
 }
 
-/* Returns whether the file may contain V8. */
-static int has_version(const struct elf_image *image)
+/* Returns 0 if the file may contain V8, -ENOENT if it does not, or -ENOMEM. */
+static int find_version(const struct elf_image *image)
 {
 	struct elf_lookup lookup;
 	struct elf_symbol symbol;
@@ -239,7 +215,7 @@ static int has_version(const struct elf_image *image)
 int v8_names_read(struct v8_names *names, const struct elf_image *image)
 {
 	uint64_t start = 0;
-	int r = has_version(image);
+	int r = find_version(image);
 
 	*names = (struct v8_names){0};
 	if (r < 0)

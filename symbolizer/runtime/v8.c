@@ -37,7 +37,6 @@
 #define CODE_RANGE_BYTES (512ull << 20)
 
 enum {
-	PAGE_BYTES = 4096,
 	CODE_UNIT_BYTES = 256 << 10, /* AllocatePageSize() of code */
 	FRAME_WORDS = 3,
 	MARKED_WORDS = 2,
@@ -260,8 +259,8 @@ static int v8_attach(struct runtime_process *process)
 	const unsigned int mapped = add_mapped(process, &process->layout, mappings);
 	const struct v8_builtins *builtins = &((const struct v8_image *)process->image)->builtins;
 	struct copies copies = {.process = process,
-				.bytes = (builtins->end - builtins->start + PAGE_BYTES - 1) &
-					 -(uint64_t)PAGE_BYTES,
+				.bytes = (builtins->end - builtins->start + MEMORY_PAGE_BYTES - 1) &
+					 -(uint64_t)MEMORY_PAGE_BYTES,
 				.mappings = mappings,
 				.mapped = mapped,
 				.count = mapped};

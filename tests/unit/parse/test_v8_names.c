@@ -174,8 +174,8 @@ Test(v8_names, there_must_be_as_many_names_as_builtins)
 	struct file file;
 
 	file_init_stripped(&file);
-	char *const third = find_entry(&file, 3), *const entry =
-						      find_entry(&file, V8_LIBRARY_KNOWN);
+	char *const third = find_entry(&file, 3);
+	char *const entry = find_entry(&file, V8_LIBRARY_KNOWN);
 	char *const before = find_entry(&file, -1), *const after = find_entry(&file, BUILTINS);
 
 	cr_assert(!memcmp(after, before, POINTER_BYTES) && !memcmp(after, "\0\0\0", 4));
